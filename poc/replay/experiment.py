@@ -14,27 +14,14 @@ from typing import Any, Literal
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from poc.models.settings import ModelSettings
+
 Mode = Literal["closed_loop", "next_step"]
 Placement = Literal["system", "tail", "tool_result"]
 
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ModelSettings(_Frozen):
-    """Which model is asked, and how. Keys are never here: they come from the environment."""
-
-    name: str
-    base_url: str | None = None
-    """None: OpenAI's own."""
-    api_key_env: str = "OPENAI_API_KEY"
-    """Name of the environment variable that holds the key."""
-    temperature: float | None = None
-    max_output_tokens: int = Field(default=1024, gt=0)
-    send_seed: bool = True
-    timeout_s: float = Field(default=60.0, gt=0)
-    max_retries: int = Field(default=4, ge=0)
 
 
 class EnvironmentSettings(_Frozen):
