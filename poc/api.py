@@ -1,0 +1,202 @@
+"""The verbs, in the order of the process; the only thing that faces import.
+
+Each verb is a thin call into its room. `run` is synchronous and also works
+where an event loop is already running (a notebook); `arun` is the same for
+programs that are asynchronous themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from poc import frames
+from poc.errors import InputError
+from poc.frames import latest_experiment
+from poc.ingest import ImportResult, JoinResult, import_logs, join_outcomes, set_effect
+from poc.language import Language
+from poc.models.settings import ModelSettings
+from poc.progress import ScoreSummary, Validity, score, validity
+from poc.readiness import Readiness, assess
+from poc.replay import Experiment, Preview, ReplayStatus, RunSummary, load_experiment, make_plan, store_plan
+from poc.replay import preview as _preview
+from poc.replay import run as _run
+from poc.replay import status as _status
+from poc.replay.experiment import BudgetLimits, ContextSettings, EnvironmentSettings, Limits, Plan, Thresholds
+from poc.report import build_report
+from poc.sample import ensure_sample, running_server, serve
+from poc.subgoals import SubgoalSet, active_sets, load_sets, parse_set, store_sets
+from poc.verdict import Comparison, Verdict, compare, exit_code, load_verdict
+from poc.verdict import decide as _decide
+from poc.workspace import Workspace
+
+__all__ = [
+    "BudgetLimits",
+    "Comparison",
+    "ContextSettings",
+    "EnvironmentSettings",
+    "Experiment",
+    "ImportResult",
+    "JoinResult",
+    "Limits",
+    "ModelSettings",
+    "Plan",
+    "Preview",
+    "Readiness",
+    "ReplayStatus",
+    "RunSummary",
+    "ScoreSummary",
+    "SubgoalSet",
+    "Thresholds",
+    "Validity",
+    "Verdict",
+    "Workspace",
+    "active_sets",
+    "arun",
+    "check_subgoals",
+    "comparison",
+    "decide",
+    "ensure_sample",
+    "exit_code",
+    "frames",
+    "import_logs",
+    "join_outcomes",
+    "latest_experiment",
+    "load_experiment",
+    "load_subgoals",
+    "load_verdict",
+    "open",
+    "parse_set",
+    "plan",
+    "preview",
+    "readiness",
+    "report",
+    "run",
+    "running_server",
+    "score",
+    "serve",
+    "set_effect",
+    "status",
+    "validity",
+]
+
+
+def open(path: str | os.PathLike[str] = "workspace.duckdb", *, create: bool = True) -> Workspace:  # noqa: A001
+    """Open a workspace file, or create it. See `Workspace.open` for the errors."""
+    return Workspace.open(path, create=create)
+
+
+def readiness(workspace: Workspace) -> Readiness:
+    """Judge whether the imported logs are good enough, and store the findings."""
+    return assess(workspace)
+
+
+def check_subgoals(path: str | os.PathLike[str]) -> list[SubgoalSet]:
+    """Read subgoal sets from a YAML file or a folder of them without storing anything; errors name the line."""
+    return load_sets(Path(path))
+
+
+def load_subgoals(workspace: Workspace, path: str | os.PathLike[str]) -> list[SubgoalSet]:
+    """Read subgoal sets and make them the active ones of their categories."""
+    sets = load_sets(Path(path))
+    store_sets(workspace, sets)
+    return sets
+
+
+def plan(workspace: Workspace, **options: Any) -> Experiment:
+    """Freeze a design and store it with its estimate; nothing is called yet. Options as in `poc.replay.make_plan`."""
+    return store_plan(workspace, make_plan(workspace, **options))
+
+
+def preview(workspace: Workspace, experiment_id: str | None = None) -> Preview:
+    """Which hosts would be called, and one request as it would leave, redacted."""
+    return _preview(workspace, latest_experiment(workspace, experiment_id))
+
+
+async def arun(
+    workspace: Workspace,
+    experiment_id: str | None = None,
+    *,
+    progress: Callable[[ReplayStatus], None] | None = None,
+    stop: asyncio.Event | None = None,
+    api_key: str | None = None,
+    prices: Mapping[str, Any] | None = None,
+) -> RunSummary:
+    """Run an experiment to its end, or go on where it stopped; a finished call is never paid twice."""
+    chosen = latest_experiment(workspace, experiment_id)
+    return await _run(workspace, chosen, progress=progress, stop=stop, api_key=api_key, prices=prices)
+
+
+def run(
+    workspace: Workspace,
+    experiment_id: str | None = None,
+    *,
+    progress: Callable[[ReplayStatus], None] | None = None,
+    api_key: str | None = None,
+    prices: Mapping[str, Any] | None = None,
+) -> RunSummary:
+    """`arun`, for callers without an event loop of their own and for notebooks, whose loop is already running."""
+
+    async def work() -> RunSummary:
+        return await arun(workspace, experiment_id, progress=progress, api_key=api_key, prices=prices)
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    outcome: list[RunSummary] = []
+    failure: list[BaseException] = []
+
+    def in_thread() -> None:
+        try:
+            outcome.append(asyncio.run(work()))
+        except BaseException as error:  # handed to the caller's thread below
+            failure.append(error)
+
+    thread = threading.Thread(target=in_thread, name="poc-run")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]
+
+
+def status(workspace: Workspace, experiment_id: str | None = None) -> ReplayStatus:
+    """How far an experiment is, read from its journal."""
+    return _status(workspace, latest_experiment(workspace, experiment_id))
+
+
+def comparison(workspace: Workspace, experiment_id: str | None = None) -> Comparison:
+    """Every figure of the comparison, from stored trials."""
+    return compare(workspace, latest_experiment(workspace, experiment_id))
+
+
+def decide(workspace: Workspace, experiment_id: str | None = None) -> Verdict:
+    """Compare, judge by the frozen thresholds and store the verdict."""
+    return _decide(workspace, latest_experiment(workspace, experiment_id))
+
+
+def report(
+    workspace: Workspace,
+    experiment_id: str | None = None,
+    *,
+    path: str | os.PathLike[str] | None = None,
+    language: Language = "en",
+) -> str:
+    """The report as one self-contained HTML text; written to `path` when given.
+
+    Rebuilt from stored results; nothing is called.
+    """
+    html = build_report(workspace, latest_experiment(workspace, experiment_id), language=language)
+    if path is not None:
+        try:
+            Path(path).write_text(html, encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                f"The report cannot be written: {error.strerror}.", where=str(path), todo="Choose another place."
+            ) from error
+    return html
