@@ -159,10 +159,13 @@ def subgoal_counts(workspace: Workspace) -> pd.DataFrame:
 
 
 def progress_by_outcome(workspace: Workspace) -> pd.DataFrame:
-    """One row a scored run: run_id, category, task_id, progress (final high-water, 0..1), outcome (0..1 or NULL), steps."""
+    """One row a scored run: run_id, category, task_id, progress (final high-water, 0..1), outcome
+    (0..1 or NULL), steps.
+    """
     return workspace.frame(
         """
-        SELECT a.run_id, g.category, o.task_id, coalesce(max(p.high_water), 0) AS progress, any_value(o.outcome) AS outcome,
+        SELECT a.run_id, g.category, o.task_id, coalesce(max(p.high_water), 0) AS progress,
+               any_value(o.outcome) AS outcome,
                count(p.step) AS steps
         FROM assignments a JOIN subgoal_sets g USING (set_hash)
         LEFT JOIN progress p ON p.run_id = a.run_id LEFT JOIN outcomes o ON o.run_id = a.run_id
@@ -172,12 +175,15 @@ def progress_by_outcome(workspace: Workspace) -> pd.DataFrame:
 
 
 def experiments(workspace: Workspace) -> pd.DataFrame:
-    """One row an experiment, newest first: experiment_id, name, mode, status, simulated, created_at, trials, verdict."""
+    """One row an experiment, newest first: experiment_id, name, mode, status, simulated, created_at,
+    trials, verdict.
+    """
     return workspace.frame(
         """
         SELECT e.experiment_id, e.name, e.mode, e.status, e.simulated, e.created_at,
                (SELECT count(*) FROM trials t WHERE t.experiment_id = e.experiment_id) AS trials,
-               (SELECT arg_max(v.verdict, v.decided_at) FROM verdicts v WHERE v.experiment_id = e.experiment_id) AS verdict
+               (SELECT arg_max(v.verdict, v.decided_at) FROM verdicts v
+                WHERE v.experiment_id = e.experiment_id) AS verdict
         FROM experiments e ORDER BY e.created_at DESC
         """
     )
@@ -195,10 +201,10 @@ def trials(workspace: Workspace, experiment_id: str) -> pd.DataFrame:
 
 
 def replay_steps(workspace: Workspace, trial_id: str) -> pd.DataFrame:
-    """One row a step of one trial: step, turn, ordinal, tool, arguments, result, status, duration_s, progress, context."""
-    return workspace.frame(
-        "SELECT * EXCLUDE (trial_id) FROM replay_steps WHERE trial_id = ? ORDER BY step", [trial_id]
-    )
+    """One row a step of one trial: step, turn, ordinal, tool, arguments, result, status, duration_s, progress,
+    context.
+    """
+    return workspace.frame("SELECT * EXCLUDE (trial_id) FROM replay_steps WHERE trial_id = ? ORDER BY step", [trial_id])
 
 
 def requests(workspace: Workspace, experiment_id: str) -> pd.DataFrame:
@@ -217,7 +223,9 @@ def latest_experiment(workspace: Workspace, experiment_id: str | None = None) ->
 
     Raises `InputError` when there is none, or none of this name (with the ones that are there).
     """
-    known = [row["experiment_id"] for row in workspace.rows("SELECT experiment_id FROM experiments ORDER BY created_at DESC")]
+    known = [
+        row["experiment_id"] for row in workspace.rows("SELECT experiment_id FROM experiments ORDER BY created_at DESC")
+    ]
     if not known:
         raise InputError(
             "This workspace holds no experiment yet.", where=str(workspace.path), todo="Plan one: poc replay plan"

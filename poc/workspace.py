@@ -20,7 +20,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -118,7 +118,7 @@ class Workspace:
             )
         if version > SCHEMA_VERSION:
             raise WorkspaceError(
-                f"The workspace was written by a newer version (schema {version}, this program knows {SCHEMA_VERSION}).",
+                f"The workspace has schema version {version}; this program knows {SCHEMA_VERSION} and older ones.",
                 where=str(workspace.path),
                 todo="Update the program, or use another workspace.",
             )
@@ -151,10 +151,8 @@ class Workspace:
                 yield db
             except BaseException:
                 # A failed COMMIT or a fatal error may have closed the transaction already.
-                try:
+                with suppress(duckdb.Error):
                     db.execute("ROLLBACK")
-                except duckdb.Error:
-                    pass
                 raise
             try:
                 db.execute("COMMIT")

@@ -1,0 +1,41 @@
+# make app   set up a virtual environment and open the app on the sample workspace
+# make test  set it up with the development tools and run all checks
+# Needs Python 3.11 or later, nothing else.
+
+PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3 || echo python3)
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.PHONY: app test check screenshots clean
+
+app: $(VENV)/.app
+	$(BIN)/streamlit run app.py
+
+test: check
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or later is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1)."; \
+	  echo "Install a newer Python, or name one: make PYTHON=/path/to/python3 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "This Python cannot make virtual environments."; \
+	  echo "On Debian or Ubuntu: sudo apt-get install python3-venv, then run make again."; exit 1; }
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.app: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@ $(VENV)/.app
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,5 @@
+"""`python -m poc.cli`: the same as the console script."""
+
+from poc.cli import main
+
+main()

@@ -1,0 +1,258 @@
+"""The verbs outside `poc replay`, in the order of the process."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+
+from poc import api
+from poc.cli.output import (
+    DEFAULT_WORKSPACE,
+    Bar,
+    ExperimentOption,
+    JsonOption,
+    WorkspaceOption,
+    number,
+    out,
+    percent,
+    plain,
+    table,
+    verb,
+)
+from poc.cli.replay import replay_app
+from poc.errors import ExitCode
+
+app = typer.Typer(
+    name="poc",
+    help="Does telling your agent its progress help, and is it worth the tokens and the delay?\n\n"
+    "The path: import a log, check its readiness, define subgoals, score, plan and run a replay, decide, report. "
+    "`poc sample` builds a finished example.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+subgoals_app = typer.Typer(help="Check and store subgoal sets (YAML, one per category).", no_args_is_help=True)
+app.add_typer(subgoals_app, name="subgoals")
+app.add_typer(replay_app, name="replay")
+
+
+@app.command()
+@verb
+def sample(workspace: WorkspaceOption = Path("sample.duckdb"), as_json: JsonOption = False) -> None:
+    """Build the sample workspace: logs, subgoals, a finished (simulated) evaluation.
+
+    Example: `poc sample --workspace sample.duckdb`
+    """
+    with Bar("Building the sample") as bar:
+        result = api.ensure_sample(workspace, progress=bar)
+    out(result, as_json, lambda console: console.print(f"The sample workspace is ready: {workspace}"))
+
+
+@app.command(name="import")
+@verb
+def import_(
+    paths: Annotated[list[Path], typer.Argument(help="Log files or folders.", show_default=False)],
+    workspace: WorkspaceOption = DEFAULT_WORKSPACE,
+    mapping: Annotated[Path | None, typer.Option(help="Column mapping of a table (YAML).")] = None,
+    format: Annotated[str | None, typer.Option(help="The format, if it should not be detected.")] = None,  # noqa: A002
+    outcomes: Annotated[Path | None, typer.Option(help="CSV with outcomes to join on a native id.")] = None,
+    strict: Annotated[bool, typer.Option(help="Fail at the first record that cannot be read.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Import tool-call logs; what cannot be read is kept as a reject with its place and reason.
+
+    Example: `poc import results.json traces.jsonl --workspace team.duckdb`
+    """
+    with Bar("Importing") as bar:
+        result = api.import_logs(
+            api.open(workspace),
+            list(paths),
+            format=format,
+            mapping=mapping,
+            outcomes=outcomes,
+            strict=strict,
+            progress=bar,
+        )
+
+    def show(console: Console) -> None:
+        console.print(
+            f"{result.read} records read: {result.imported} imported, {result.rejected} rejected, "
+            f"{result.skipped} already there. {result.runs} runs, {result.steps} steps."
+        )
+        if result.rejected:
+            console.print("Look at the rejects with: poc rejects")
+
+    out(result, as_json, show)
+
+
+@app.command()
+@verb
+def rejects(
+    workspace: WorkspaceOption = DEFAULT_WORKSPACE,
+    limit: Annotated[int, typer.Option(help="At most this many.")] = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """Show records that could not be imported: file, place, reason, excerpt."""
+    rows = api.frames.rejects(api.open(workspace, create=False), limit=limit).to_dict("records")
+    out(
+        {"rejects": rows},
+        as_json,
+        lambda console: console.print(
+            table(
+                "Rejects",
+                ["file", "place", "reason", "excerpt"],
+                [[row["path"], row["place"], row["reason"], (row["raw"] or "")[:80]] for row in rows],
+            )
+            if rows
+            else "No rejects."
+        ),
+    )
+
+
+@app.command()
+@verb
+def readiness(workspace: WorkspaceOption = DEFAULT_WORKSPACE, as_json: JsonOption = False) -> None:
+    """Judge whether the logs are good enough: READY, PARTIAL or NOT READY (exit code 6)."""
+    result = api.readiness(api.open(workspace, create=False))
+
+    def show(console: Console) -> None:
+        console.print(f"[bold]{result.level}[/bold]")
+        rows = [[c.check_id, f"{c.present}/{c.total} {c.unit}", percent(c.share), c.level] for c in result.checks]
+        console.print(table("Checks", ["check", "present", "share", "level"], rows))
+        for check in result.checks:
+            if check.level != "ok":
+                console.print(f"- {check.check_id}: {check.blocks} {check.remedy}")
+
+    out(result, as_json, show)
+    if result.level == "NOT READY":
+        raise typer.Exit(int(ExitCode.NOT_READY))
+
+
+@subgoals_app.command("check")
+@verb
+def subgoals_check(
+    path: Annotated[Path, typer.Argument(help="A YAML file, or a folder of them.")],
+    workspace: WorkspaceOption = DEFAULT_WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Check subgoal sets without storing them; errors name the line.
+
+    Example: `poc subgoals check subgoals/`
+    """
+    sets = api.check_subgoals(path)
+    _show_sets(sets, as_json, "are valid")
+
+
+@subgoals_app.command("load")
+@verb
+def subgoals_load(
+    path: Annotated[Path, typer.Argument(help="A YAML file, or a folder of them.")],
+    workspace: WorkspaceOption = DEFAULT_WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Store subgoal sets as the active ones of their categories."""
+    sets = api.load_subgoals(api.open(workspace), path)
+    _show_sets(sets, as_json, "are stored")
+
+
+def _show_sets(sets: list[api.SubgoalSet], as_json: bool, what: str) -> None:
+    result = {"sets": [{"category": s.category, "hash": s.hash, "subgoals": [g.id for g in s.subgoals]} for s in sets]}
+    rows = [[s.category, len(s.subgoals), s.hash[:12]] for s in sets]
+    out(
+        result,
+        as_json,
+        lambda console: console.print(table(f"{len(sets)} sets {what}", ["category", "subgoals", "hash"], rows)),
+    )
+
+
+@app.command()
+@verb
+def score(
+    workspace: WorkspaceOption = DEFAULT_WORKSPACE,
+    subgoals: Annotated[Path | None, typer.Option(help="Load these subgoal sets first.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Score all runs: which subgoals were achieved at which step, and how progress tracks the outcome."""
+    opened = api.open(workspace, create=False)
+    if subgoals is not None:
+        api.load_subgoals(opened, subgoals)
+    summary = api.score(opened)
+    checked = api.validity(opened)
+
+    def show(console: Console) -> None:
+        console.print(f"{summary.scored} runs scored, {summary.unassigned} fit no subgoal set.")
+        rows: list[list[Any]] = []
+        for entry in checked:
+            auroc = entry.auroc
+            shown = None if auroc is None else f"{auroc.estimate:.2f} [{auroc.low:.2f}, {auroc.high:.2f}]"
+            rows.append([entry.category, entry.runs, entry.tasks, shown])
+        console.print(table("Final progress against outcome (AUROC)", ["category", "runs", "tasks", "AUROC"], rows))
+
+    out({"score": plain(summary), "validity": plain(checked)}, as_json, show)
+
+
+@app.command()
+@verb
+def decide(
+    workspace: WorkspaceOption = DEFAULT_WORKSPACE, experiment: ExperimentOption = None, as_json: JsonOption = False
+) -> None:
+    """GO (exit 0), NO-GO (3), INCONCLUSIVE (4); simulated results exit with 5, whatever the verdict."""
+    verdict = api.decide(api.open(workspace, create=False), experiment)
+
+    def show(console: Console) -> None:
+        console.print(f"[bold]{verdict.sentence('en')}[/bold]")
+        rows = [
+            [c.criterion, number(c.value), number(c.low), number(c.high), number(c.threshold), c.status]
+            for c in verdict.criteria
+        ]
+        console.print(table("Criteria", ["criterion", "value", "low", "high", "threshold", "status"], rows))
+
+    out({**plain(verdict), "sentence": verdict.sentence("en")}, as_json, show)
+    raise typer.Exit(int(api.exit_code(verdict)))
+
+
+@app.command()
+@verb
+def report(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the HTML file goes.")] = Path("report.html"),
+    language: Annotated[Literal["en", "ja"], typer.Option(help="Language of the report.")] = "en",
+    workspace: WorkspaceOption = DEFAULT_WORKSPACE,
+    experiment: ExperimentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the report: one self-contained HTML file, from stored results.
+
+    Example: `poc report -o report.html --language ja`
+    """
+    html = api.report(api.open(workspace, create=False), experiment, path=output, language=language)
+    out(
+        {"path": str(output), "bytes": len(html.encode())},
+        as_json,
+        lambda console: console.print(f"The report is in {output}"),
+    )
+
+
+@app.command("simulate-model")
+@verb
+def simulate_model(
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes a free one.")] = 8010,
+    heed: Annotated[
+        float, typer.Option(help="How much the agent heeds status text: 0 ignores, 1 heeds, 2 is distracted.")
+    ] = 1.0,
+    workspace: WorkspaceOption = DEFAULT_WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Serve the simulated agent on loopback, OpenAI-compatible. Its results are not evidence.
+
+    Example: `poc simulate-model --port 8010`, then use `--base-url http://127.0.0.1:8010/v1`
+    """
+
+    def ready(base_url: str) -> None:
+        out({"base_url": base_url}, as_json, lambda console: console.print(f"Serving at {base_url} (Ctrl-C ends it)"))
+        sys.stdout.flush()
+
+    api.serve(port=port, heed=heed, ready=ready)
