@@ -7,6 +7,8 @@ elsewhere. Absent values are NULL (shown as NaN, NaT or None by pandas).
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from poc.errors import InputError, did_you_mean
@@ -80,9 +82,43 @@ def runs(workspace: Workspace, *, category: str | None = None, limit: int = 500,
     )
 
 
+def run_counts(workspace: Workspace) -> pd.DataFrame:
+    """One row a category as `runs` shows it: category (NULL: none), runs. For filters and paging."""
+    return workspace.frame(
+        """
+        SELECT coalesce(g.category, r.category) AS category, count(*) AS runs
+        FROM runs r LEFT JOIN assignments a USING (run_id) LEFT JOIN subgoal_sets g ON g.set_hash = a.set_hash
+        GROUP BY ALL ORDER BY category
+        """
+    )
+
+
+def run(workspace: Workspace, run_id: str) -> dict[str, Any]:
+    """One run's own facts: run_id, native_id, task_key, task_text, category, model, framework, outcome (0..1),
+    provenance, tokens, started_at, duration_s, path, place.
+    """
+    _known_run(workspace, run_id)
+    return workspace.rows(
+        """
+        SELECT r.run_id, r.native_id, t.task_key, t.text AS task_text, coalesce(g.category, r.category) AS category,
+               r.model, r.framework, o.outcome, o.provenance, r.input_tokens + r.output_tokens AS tokens,
+               r.started_at, r.duration_s, s.path, r.place
+        FROM runs r
+        LEFT JOIN tasks t USING (task_id)
+        LEFT JOIN outcomes o USING (run_id)
+        LEFT JOIN sources s USING (source_id)
+        LEFT JOIN assignments a USING (run_id)
+        LEFT JOIN subgoal_sets g ON g.set_hash = a.set_hash
+        WHERE r.run_id = ?
+        """,
+        [run_id],
+    )[0]
+
+
 def steps(workspace: Workspace, run_id: str) -> pd.DataFrame:
-    """One row a step of one run, with its progress: step, turn, tool, arguments, result, status, status_evidence,
-    started_at, duration_s, caller, current, high_water, gain, subgoals (events at this step, comma-separated).
+    """One row a step of one run, with its progress: step, turn, message_seq (the message that made the call), tool,
+    arguments, result, status, status_evidence, started_at, duration_s, caller, current, high_water, gain, subgoals
+    (events at this step, comma-separated).
     """
     _known_run(workspace, run_id)
     return workspace.frame(
@@ -92,7 +128,7 @@ def steps(workspace: Workspace, run_id: str) -> pd.DataFrame:
                    AS subgoals
             FROM achievements WHERE run_id = $run GROUP BY step
         )
-        SELECT s.step, s.turn, s.tool, coalesce(s.arguments::VARCHAR, s.arguments_raw) AS arguments, s.result,
+        SELECT s.step, s.turn, s.message_seq, s.tool, coalesce(s.arguments::VARCHAR, s.arguments_raw) AS arguments, s.result,
                s.status, s.status_evidence, s.started_at, s.duration_s, s.caller,
                p.current, p.high_water, p.gain, e.subgoals
         FROM steps s
@@ -155,6 +191,13 @@ def subgoal_counts(workspace: Workspace) -> pd.DataFrame:
         LEFT JOIN outcomes o ON o.run_id = a.run_id
         GROUP BY ALL ORDER BY g.category, g.position
         """
+    )
+
+
+def subgoal_sets(workspace: Workspace) -> pd.DataFrame:
+    """One row an active set: category, set_hash, source_text (the YAML as written, or NULL), stored_at."""
+    return workspace.frame(
+        "SELECT category, set_hash, source_text, stored_at FROM subgoal_sets WHERE active ORDER BY category"
     )
 
 
