@@ -128,8 +128,8 @@ def steps(workspace: Workspace, run_id: str) -> pd.DataFrame:
                    AS subgoals
             FROM achievements WHERE run_id = $run GROUP BY step
         )
-        SELECT s.step, s.turn, s.message_seq, s.tool, coalesce(s.arguments::VARCHAR, s.arguments_raw) AS arguments, s.result,
-               s.status, s.status_evidence, s.started_at, s.duration_s, s.caller,
+        SELECT s.step, s.turn, s.message_seq, s.tool, coalesce(s.arguments::VARCHAR, s.arguments_raw) AS arguments,
+               s.result, s.status, s.status_evidence, s.started_at, s.duration_s, s.caller,
                p.current, p.high_water, p.gain, e.subgoals
         FROM steps s
         LEFT JOIN progress p ON p.run_id = s.run_id AND p.step = s.step
