@@ -150,6 +150,7 @@ class Plan(_Frozen):
                 blocks.extend((task, repeat, cut) for cut in cuts)
         order.shuffle(blocks)
         keys: list[TrialKey] = []
+        plan_hash = self.hash  # once: it spells out the whole plan
         for task, repeat, cut in blocks:
             arms = list(self.arms)
             order.shuffle(arms)
@@ -157,7 +158,7 @@ class Plan(_Frozen):
                 unit = f"{task.task_id}:{repeat}:{cut}"
                 keys.append(
                     TrialKey(
-                        trial_id=_digest(f"{self.hash}:{unit}:{arm}"),
+                        trial_id=_digest(f"{plan_hash}:{unit}:{arm}"),
                         task=task,
                         arm=arm,
                         repeat=repeat,
