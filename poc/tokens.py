@@ -16,6 +16,7 @@ import binascii
 import gzip
 import hashlib
 import importlib.util
+import json
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
@@ -139,7 +140,10 @@ def _count(text: str, encoding: str) -> int:
 
 
 def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # Lone surrogates, which logs do contain.
+        return json.dumps(value, separators=(",", ":"))
 
 
 @cache
