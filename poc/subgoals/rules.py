@@ -10,7 +10,6 @@ Knows nothing of subgoals.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from poc.subgoals.patterns import fits, fits_sql, searches, searches_sql
 from poc.subgoals.spec import RunRule, SubgoalSet
@@ -74,12 +73,3 @@ def claims_sql(sets: Sequence[SubgoalSet]) -> str:
         )
     """
 
-
-def left_out(sets: Sequence[SubgoalSet], rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Task ids among `rows` (task_id, task_key, set_hash) that their set was made from, so that no replay uses them."""
-    made_from = {each.hash: each.made_from.all_tasks for each in sets}
-    return [
-        row["task_id"]
-        for row in rows
-        if {row["task_key"], row["task_id"]} & made_from.get(row["set_hash"], frozenset())
-    ]
