@@ -1,0 +1,25 @@
+"""From a team's log files to the tables of the workspace, and runs back out of them."""
+
+from poc.ingest.columns import FIELDS, suggest_mapping
+from poc.ingest.effects import guess_effect, set_effect
+from poc.ingest.outcomes import JoinResult, join_outcomes
+from poc.ingest.pipeline import ImportResult, Progress, import_logs
+from poc.ingest.readers import READERS
+from poc.ingest.readers.chat_messages import UNNAMED
+from poc.ingest.stored import iter_runs, load_run
+
+__all__ = [
+    "FIELDS",
+    "READERS",
+    "UNNAMED",
+    "ImportResult",
+    "JoinResult",
+    "Progress",
+    "guess_effect",
+    "import_logs",
+    "iter_runs",
+    "join_outcomes",
+    "load_run",
+    "set_effect",
+    "suggest_mapping",
+]

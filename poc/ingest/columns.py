@@ -1,0 +1,170 @@
+"""Which column of a team's table holds what: field names, suggestions from column names, checks.
+
+A mapping is ``{field: column}``, given as a dictionary or a YAML file. Knows
+names only, not the values in the columns.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from poc.errors import InputError, did_you_mean
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "tool": ("tool", "tool_name", "toolname", "function_name", "function", "action_name", "tool_call_name"),
+    "arguments": (
+        "arguments",
+        "args",
+        "tool_args",
+        "tool_arguments",
+        "params",
+        "parameters",
+        "tool_input",
+        "input",
+        "inputs",
+    ),
+    "result": ("result", "tool_result", "output", "tool_output", "tool_response", "response", "observation"),
+    "status": ("status", "success", "ok", "tool_status", "is_success", "succeeded"),
+    "failed": ("is_error", "failed", "has_error"),
+    "exit_code": ("exit_code", "exitcode", "returncode", "return_code"),
+    "error": ("error", "error_message", "exception", "error_type"),
+    "started_at": ("started_at", "start_time", "start", "ts", "timestamp", "time", "created_at", "called_at"),
+    "ended_at": ("ended_at", "end_time", "end", "finished_at", "completed_at"),
+    "duration_s": ("duration_s", "duration_seconds", "seconds", "duration", "latency_s"),
+    "duration_ms": ("duration_ms", "latency_ms", "elapsed_ms", "ms"),
+    "run_id": (
+        "run_id",
+        "runid",
+        "session_id",
+        "sessionid",
+        "session_key",
+        "trace_id",
+        "traceid",
+        "conversation_id",
+        "ticket_id",
+    ),
+    "step": ("step_index", "step", "step_number", "index", "seq", "sequence", "order", "position", "round"),
+    "turn": ("turn", "turn_index", "message_index"),
+    "call_id": ("call_id", "tool_call_id", "callid"),
+    "execution_id": ("execution_id", "span_id", "request_id", "invocation_id"),
+    "caller": ("caller", "requestor"),
+    "task_key": ("task_id", "task_key", "task", "instance_id"),
+    "trial": ("trial", "attempt", "repeat"),
+    "task_text": ("task_text", "question", "query", "prompt", "user_message", "instruction", "request"),
+    "category": ("category", "task_type", "intent"),
+    "model": ("model", "model_name"),
+    "framework": ("framework",),
+    "outcome": ("outcome", "reward", "task_success", "run_success", "run_outcome", "solved", "resolved"),
+    "input_tokens": ("input_tokens", "prompt_tokens", "tokens_in"),
+    "output_tokens": ("output_tokens", "completion_tokens", "tokens_out"),
+    "cached_tokens": ("cached_tokens", "cached_input_tokens"),
+    "reasoning_tokens": ("reasoning_tokens",),
+    "cost_usd": ("cost_usd", "cost"),
+}
+"""Every field that a column can be mapped to, with the column names that suggest it, most telling first."""
+
+_WEAK_TOOL = ("name", "step", "action", "operation")
+"""Names that hold the tool only where arguments or a result stand beside them."""
+
+
+def suggest_mapping(columns: Sequence[str]) -> dict[str, str]:
+    """The mapping that the column names suggest; each column is used once.
+
+    >>> suggest_mapping(["toolName", "args", "sessionKey", "latency_ms"])
+    {'tool': 'toolName', 'arguments': 'args', 'duration_ms': 'latency_ms', 'run_id': 'sessionKey'}
+    """
+    plain = {_plain(column): column for column in reversed(columns)}
+    used: set[str] = set()
+    mapping: dict[str, str] = {}
+
+    def take(field: str, names: Sequence[str]) -> None:
+        for name in names:
+            column = plain.get(name)
+            if column is not None and column not in used:
+                mapping[field] = column
+                used.add(column)
+                return
+
+    take("tool", FIELDS["tool"])
+    if "tool" not in mapping and any(name in plain for name in FIELDS["arguments"] + FIELDS["result"]):
+        take("tool", _WEAK_TOOL)
+    for field, names in FIELDS.items():
+        if field != "tool":
+            take(field, names)
+    return {field: mapping[field] for field in FIELDS if field in mapping}
+
+
+def strength(columns: Sequence[str]) -> float:
+    """How much the column names look like a table of tool calls, 0..1."""
+    mapping = suggest_mapping(columns)
+    if "tool" not in mapping:
+        return 0.0
+    certain = _plain(mapping["tool"]) not in (*_WEAK_TOOL, "function")
+    beside = sum(field in mapping for field in ("arguments", "result", "status", "started_at", "run_id"))
+    return min(1.0, (0.5 if certain else 0.1) + 0.1 * beside)
+
+
+def check_mapping(mapping: Mapping[str, str], columns: Sequence[str], *, where: str) -> None:
+    """Refuse a mapping with unknown fields, columns that the file lacks, or no tool column (`InputError`)."""
+    for field, column in mapping.items():
+        if field not in FIELDS:
+            raise InputError(
+                f"The mapping names the field '{field}', which does not exist.{did_you_mean(field, FIELDS)}",
+                where=where,
+                todo="Correct the name of the field in the mapping.",
+            )
+        if column not in columns:
+            raise InputError(
+                f"The mapping says that '{field}' is in the column '{column}', which the file does not have."
+                + did_you_mean(column, columns),
+                where=where,
+                todo="Correct the name of the column in the mapping.",
+            )
+    if "tool" not in mapping:
+        raise InputError(
+            f"No column can be told to hold the tool's name. Columns: {', '.join(columns[:30]) or 'none'}.",
+            where=where,
+            todo="Give a mapping, for example {tool: <column>, arguments: <column>, run_id: <column>}.",
+        )
+
+
+def load_mapping(mapping: Mapping[str, str] | str | os.PathLike[str]) -> dict[str, str]:
+    """A mapping from a dictionary or a YAML file. Raises `InputError` for anything else."""
+    where: str | None = None
+    table: object = mapping
+    if isinstance(mapping, str | os.PathLike):
+        path = Path(mapping)
+        where = str(path)
+        try:
+            table = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(
+                f"The mapping cannot be read: {error.strerror or error}.", where=where, todo="Check the path."
+            ) from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise InputError(f"The mapping is no valid YAML: {error}", where=where, todo="Correct the file.") from error
+    if not isinstance(table, Mapping) or not table:
+        raise InputError(
+            "The mapping must say which column holds which field.",
+            where=where,
+            todo="Write lines like 'tool: tool_name', one a field.",
+        )
+    for field, column in table.items():
+        if not isinstance(field, str) or not isinstance(column, str):
+            raise InputError(
+                f"In the mapping, '{field}' must be the name of one column, not {column!r}.",
+                where=where,
+                todo="Write lines like 'tool: tool_name', one a field.",
+            )
+    return dict(table)  # type: ignore[arg-type]  # keys and values were checked above
+
+
+def _plain(column: str) -> str:
+    """A column name as the tables above write it: toolName, tool-name and Tool Name are tool_name."""
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column.strip())
+    return re.sub(r"[\s.\-]+", "_", snake).lower()

@@ -1,0 +1,68 @@
+"""Names that stay the same whenever the same run or task is imported again.
+
+A run is named by its format, its own id and, unless that id is unique in the
+world, by what was said and called in it; a task by the log's own key and its
+text. Paths, times of import and the layout of the file play no part, so a file
+can be moved, reformatted or merged and still hold the same runs. Knows no table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from poc.trajectory import Run
+
+_UNIT, _RECORD, _ABSENT = "\x1f", "\x1e", "\x00"
+
+
+def fingerprint(run: Run) -> bytes:
+    """A digest of the run's messages and calls. Outcome, times and metadata are left out: exports add them later."""
+    parts: list[str] = [run.task_key or _ABSENT, run.trial or _ABSENT]
+    for message in run.messages:
+        parts += (message.role, message.content or _ABSENT)
+    parts.append(_RECORD)
+    for step in run.steps:
+        parts += (step.tool, step.arguments_raw or _ABSENT, step.result or _ABSENT)
+    text = _UNIT.join(parts)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class RunNames:
+    """Gives run ids for the runs of one file, in their order."""
+
+    def __init__(self, format_name: str) -> None:
+        self.format = format_name
+        self._seen: dict[bytes, int] = {}
+        self._content: dict[bytes, bytes] = {}
+
+    def name(self, run: Run) -> str | None:
+        """The run's id, or None when the file holds this very run (same worldwide id, same content) already.
+
+        Where a worldwide id comes again with other content both are kept, and
+        where equal runs without such an id come again they are trials of their
+        own: the nth is counted.
+        """
+        content = fingerprint(run)
+        native = run.native_id or _ABSENT
+        key = hashlib.blake2b(
+            _UNIT.join((self.format, native)).encode("utf-8", "surrogatepass")
+            + (b"" if run.native_id_is_global else content),
+            digest_size=16,
+        ).digest()
+        if run.native_id_is_global:
+            if self._content.get(key) == content:
+                return None
+            self._content.setdefault(key, content)
+        nth = self._seen.get(key, 0)
+        self._seen[key] = nth + 1
+        return hashlib.blake2b(key + nth.to_bytes(8, "big"), digest_size=10).hexdigest()
+
+
+def task_id(run: Run) -> str | None:
+    """The task's id, from the log's own key with the scenario (or text), else from the text; None without any."""
+    text = run.scenario or run.task_text
+    if run.task_key is None and text is None:
+        return None
+    words = " ".join((text or "").split())
+    key = _UNIT.join((run.task_key or _ABSENT, words))
+    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
