@@ -1,0 +1,1 @@
+"""The Streamlit app: pages without logic, and the parts that they share."""

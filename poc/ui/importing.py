@@ -1,0 +1,156 @@
+"""The Import tab: files or paths, the columns of a table, outcomes, and what an import did.
+
+Uploaded files are laid down beside the workspace, named by their content, so
+that the same upload is the same source. Reading them is the shell's `import`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+import yaml
+
+from poc import api
+from poc.errors import PocError
+from poc.ui import work
+from poc.ui.own import own_workspace
+from poc.ui.reads import read
+from poc.ui.show import error, guarded, number, plain
+from poc.ui.stages import PAGES
+from poc.ui.words import named, say
+
+VERB = "import"
+
+
+def running(workspace: api.Workspace) -> None:
+    """Progress of an import, and its result once it is done."""
+    job = work.watched(workspace, VERB)
+    if job is None or not job.result:
+        return
+    result = job.result
+    with st.container(border=True):
+        told = say("data.result", runs=number(result["runs"]), steps=number(result["steps"]))
+        st.markdown(f":green[:material/check_circle:] **{told}**")
+        counts = ("read", "imported", "rejected", "skipped")
+        st.caption(say("data.result_counts", **{name: number(result[name]) for name in counts}))
+        joined = result.get("outcomes")
+        if joined:
+            st.caption(
+                say("data.result_outcomes", matched=number(joined["matched"]), unmatched=number(joined["unmatched"]))
+            )
+        st.page_link(
+            PAGES["readiness"],
+            label=say("shell.continue", page=say("readiness.title")),
+            icon=":material/arrow_forward:",
+        )
+
+
+def form(workspace: api.Workspace) -> None:
+    """Everything an import needs; on the sample the way to a workspace of one's own instead."""
+    if read(api.is_sample, workspace):
+        own_workspace()
+        return
+    files, paths = st.columns(2, gap="medium")
+    uploads = files.file_uploader(
+        say("data.files"), accept_multiple_files=True, help=say("data.files_help"), key="log-files"
+    )
+    typed = paths.text_area(say("data.paths"), height=110, placeholder="/data/logs/traces.jsonl", key="log-paths")
+    outcomes = st.file_uploader(say("data.outcomes"), type=["csv"], help=say("data.outcomes_help"), key="outcome-file")
+    chosen = [_laid_down(workspace, upload) for upload in uploads]
+    chosen += [Path(line.strip()).expanduser() for line in typed.splitlines() if line.strip()]
+    mapping = _mapping(chosen)
+    busy = work.running(workspace, VERB)
+    if not st.button(say("data.import"), type="primary", icon=":material/download:", disabled=busy):
+        return
+    if not chosen:
+        st.warning(say("data.nothing_chosen"))
+        return
+    argv = [str(path) for path in chosen]
+    if mapping is not None:
+        argv += [
+            "--mapping",
+            str(_kept(workspace, "mapping.yaml", yaml.safe_dump(mapping, allow_unicode=True).encode())),
+        ]
+    if outcomes is not None:
+        argv += ["--outcomes", str(_laid_down(workspace, outcomes))]
+    work.begin(workspace, VERB, argv)
+
+
+def _mapping(chosen: list[Path]) -> dict[str, str] | None:
+    """The columns of the first table among the files, to be corrected; None where there is none."""
+    for path in chosen:
+        try:
+            facts = _described(str(path), path.stat().st_mtime_ns if path.is_file() else 0)
+        except PocError as problem:
+            error(problem)
+            continue
+        if facts is not None and facts.columns:
+            with st.container(border=True), guarded():
+                return _edited(path, facts)
+    return None
+
+
+@st.cache_data(show_spinner=False, max_entries=50)
+def _described(path: str, stamp: int) -> Any:
+    return api.describe(path) if stamp else None
+
+
+def _edited(path: Path, facts: Any) -> dict[str, str]:
+    st.markdown(f"**{say('data.mapping', file=plain(path.name))}**")
+    st.caption(say("data.mapping_text"))
+    places = st.columns(3)
+    mapping: dict[str, str] = {}
+    for position, field in enumerate(_shown(facts.mapping)):
+        options = ["", *facts.columns]
+        suggested = facts.mapping.get(field, "")
+        column = places[position % 3].selectbox(
+            named("field", field),
+            options,
+            index=options.index(suggested) if suggested in options else 0,
+            format_func=lambda name: name or "—",
+            key=f"map-{path.name}-{field}",
+            help=field,
+        )
+        if column:
+            mapping[field] = column
+    return mapping
+
+
+_ALWAYS = (
+    "tool",
+    "arguments",
+    "result",
+    "run_id",
+    "status",
+    "started_at",
+    "duration_s",
+    "task_key",
+    "task_text",
+    "outcome",
+)
+
+
+def _shown(mapping: dict[str, str]) -> list[str]:
+    """The fields that matter most, and whatever else the table seems to have."""
+    return [field for field in api.FIELDS if field in _ALWAYS or field in mapping]
+
+
+def _laid_down(workspace: api.Workspace, upload: Any) -> Path:
+    return _kept(workspace, upload.name, upload.getbuffer())
+
+
+def _kept(workspace: api.Workspace, name: str, content: Any) -> Path:
+    """The content as a file beside the workspace. Only the last part of a name is used: it is data, not a path."""
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    safe = "".join(sign for sign in Path(name).name if sign.isprintable() and sign not in '\\/:*?"<>|')[-100:] or "file"
+    folder = workspace.files / "uploads" / digest
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / safe.lstrip(".")
+    if not path.exists():
+        part = path.with_name(path.name + ".part")
+        part.write_bytes(content)
+        part.replace(path)
+    return path

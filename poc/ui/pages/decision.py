@@ -1,0 +1,7 @@
+"""Decision: the verdict, what it rests on, and the report."""
+
+from poc.ui import choice, decision
+from poc.ui.shell import page
+
+with page("decision") as workspace:
+    decision.show(workspace, choice.experiment(workspace))

@@ -1,0 +1,135 @@
+"""The Readiness page's parts. Shows what the check found; judges nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from poc import api
+from poc.ui import work
+from poc.ui.reads import read
+from poc.ui.show import Mood, empty, number, percent_column, plain
+from poc.ui.stages import PAGES
+from poc.ui.words import language, named, say
+
+VERB = "readiness"
+_MOODS: dict[str, Mood] = {"READY": "green", "PARTIAL": "orange", "NOT READY": "red"}
+_ICONS = {"READY": ":material/check_circle:", "PARTIAL": ":material/error:", "NOT READY": ":material/cancel:"}
+_EFFECTS = ("read", "write", "irreversible")
+
+
+def level(workspace: api.Workspace) -> Any | None:
+    """The level in words, checked at once where it never was or logs came in since; None where there is no log."""
+    if not read(api.frames.counts, workspace)["runs"]:
+        empty(say("readiness.nothing"), say("readiness.nothing_text"), icon=":material/fact_check:")
+        st.page_link(PAGES["data"], label=say("shell.continue", page=say("data.title")))
+        return None
+    found = read(api.load_readiness, workspace)
+    work.watched(workspace, VERB)
+    if found is None:
+        if not work.running(workspace, VERB):
+            work.begin(workspace, VERB)
+        return None
+    with st.container(border=True):
+        st.markdown(f"## :{_MOODS[found.level]}[{_ICONS[found.level]} {named('level', found.level)}]")
+        st.markdown(say(f"readiness.{found.level}"))
+        busy = work.running(workspace, VERB)
+        if st.button(say("readiness.again"), type="tertiary", icon=":material/refresh:", disabled=busy):
+            work.begin(workspace, VERB)
+    return found
+
+
+def checks(found: Any) -> None:
+    """Share of steps or runs that have what each check asks for."""
+    st.subheader(say("readiness.checks"), anchor=False)
+    rows = pd.DataFrame(
+        [
+            {
+                "label": check.name(language()),
+                "share": check.share,
+                "present": check.present,
+                "total": check.total,
+                "unit": named("unitname", check.unit),
+                "level": check.level,
+                "shown": named("checklevel", check.level),
+            }
+            for check in found.checks
+        ]
+    )
+    st.plotly_chart(
+        api.plots.readiness_bars(rows, language()),
+        key="readiness-bars",
+        config={"displayModeBar": False},
+        alt=say("readiness.checks"),
+    )
+    with st.expander(say("decision.table")):
+        st.dataframe(
+            rows,
+            hide_index=True,
+            column_order=["label", "share", "present", "total", "unit", "shown"],
+            column_config={
+                "label": say("column.check"),
+                "share": percent_column(say("column.share")),
+                "present": st.column_config.NumberColumn(say("column.present"), format="localized"),
+                "total": st.column_config.NumberColumn(say("column.total"), format="localized"),
+                "unit": say("column.unit"),
+                "shown": say("column.level"),
+            },
+        )
+
+
+def gaps(found: Any) -> None:
+    """What each gap blocks later, and how it is closed; the worst first."""
+    st.subheader(say("readiness.gaps"), anchor=False)
+    open_ones = [check for check in found.checks if check.level != "ok"]
+    if not open_ones:
+        st.caption(f":green[:material/check_circle:] {say('readiness.no_gaps')}")
+    for check in sorted(open_ones, key=lambda check: check.level != "missing"):
+        with st.container(border=True):
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"**{plain(check.name(language()))}**", width="content")
+                colour: Mood = "red" if check.level == "missing" else "orange"
+                st.badge(named("checklevel", check.level), color=colour)
+                have = f"{number(check.present)} / {number(check.total)} {named('unitname', check.unit)}"
+                st.markdown(f":small[:gray[{have}]]", width="content")
+            st.markdown(f":gray[{say('readiness.blocks')}] {plain(check.blocks(language()))}")
+            st.markdown(f":gray[{say('readiness.remedy')}] {plain(check.remedy(language()))}")
+
+
+def tools(workspace: api.Workspace) -> None:
+    """Effect classes, guesses marked, to be corrected."""
+    rows = read(api.frames.tools, workspace)
+    if rows.empty:
+        return
+    st.subheader(say("readiness.tools"), anchor=False)
+    st.caption(say("readiness.tools_text"))
+    shown = rows.assign(effect_is_guess=rows["effect_is_guess"].fillna(False).astype(bool))
+    edited = st.data_editor(
+        shown,
+        hide_index=True,
+        key=f"effects-{hash(tuple(shown['effect'].fillna('')))}",
+        disabled=["tool", "effect_is_guess", "calls", "error_share", "median_duration_s", "origin"],
+        column_order=["tool", "effect", "effect_is_guess", "calls", "error_share", "median_duration_s"],
+        column_config={
+            "tool": say("column.tool"),
+            "effect": st.column_config.SelectboxColumn(
+                say("column.effect"), options=_EFFECTS, format_func=lambda name: named("effect", name)
+            ),
+            "effect_is_guess": st.column_config.CheckboxColumn(say("column.guess")),
+            "calls": st.column_config.NumberColumn(say("column.calls"), format="localized"),
+            "error_share": percent_column(say("column.error_share")),
+            "median_duration_s": st.column_config.NumberColumn(say("column.median_duration"), format="%.2f"),
+        },
+    )
+    changed = [
+        (tool, after)
+        for tool, before, after in zip(rows["tool"], rows["effect"], edited["effect"], strict=True)
+        if after != before and isinstance(after, str)
+    ]
+    if st.button(say("readiness.save_effects"), icon=":material/save:", disabled=not changed):
+        for tool, effect in changed:
+            api.set_effect(workspace, tool, effect)
+        st.toast(say("readiness.saved", n=len(changed)), icon=":material/save:")
+        st.rerun()
