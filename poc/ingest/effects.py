@@ -16,8 +16,8 @@ _READ = """get find search list lookup look read fetch query check show view des
 browse inspect verify validate estimate compare track think screenshot visit select"""
 _WRITE = """update book create modify change edit add set put write save insert exchange reserve schedule move rename
 assign upload apply open return replace enable disable register append mark toggle"""
-_IRREVERSIBLE = """cancel delete refund send pay remove transfer purchase buy drop destroy publish email notify charge submit
-terminate withdraw post erase purge revoke ship dispatch"""
+_IRREVERSIBLE = """cancel delete refund send pay remove transfer purchase buy drop destroy publish email notify charge
+submit terminate withdraw post erase purge revoke ship dispatch"""
 _VERBS: dict[EffectClass, frozenset[str]] = {
     "read": frozenset(_READ.split()),
     "write": frozenset(_WRITE.split()),
