@@ -126,7 +126,7 @@ def _rebuilt(run: Run, own: list[Step], turn: int | None) -> list[dict[str, Any]
 
 
 def _turn(content: str | None, steps: list[Step]) -> list[dict[str, Any]]:
-    calls = [(f"call_{step.index}", step.tool, step.arguments_json or _unreadable(step)) for step in steps]
+    calls = [(f"call_{step.index}", step.tool, _arguments(step)) for step in steps]
     results = [tool_message(f"call_{step.index}", NO_RESULT if step.result is None else step.result) for step in steps]
     return [assistant_message(content, calls), *results]
 
