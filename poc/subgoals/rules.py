@@ -2,7 +2,7 @@
 
 Sets are asked in order and the first that fits claims the run. Rules look at
 the log's own category (the run's, else its task's), the task key, the task
-text, and, where a rule names tools, at the steps of the agent.
+text and scenario, and, where a rule names tools, at the steps of the agent.
 
 Knows nothing of subgoals.
 """
@@ -16,7 +16,7 @@ from poc.subgoals.spec import RunRule, SubgoalSet
 
 
 def rule_sql(rule: RunRule) -> str:
-    """A rule in SQL over `category`, `task_key`, `task_text` and `run_id`; TRUE or FALSE, never NULL."""
+    """A rule in SQL over `category`, `task_key`, `task_text`, `scenario` and `run_id`; TRUE or FALSE, never NULL."""
     tests = []
     if rule.category is not None:
         tests.append(fits_sql(rule.category, "category"))
@@ -24,6 +24,8 @@ def rule_sql(rule: RunRule) -> str:
         tests.append(fits_sql(rule.task_key, "task_key"))
     if rule.task_text is not None:
         tests.append(searches_sql(rule.task_text, "task_text"))
+    if rule.scenario is not None:
+        tests.append(searches_sql(rule.scenario, "scenario"))
     if rule.tool is not None:
         tests.append(
             f"run_id IN (SELECT s.run_id FROM steps s WHERE s.caller <> 'user' AND {fits_sql(rule.tool, 's.tool')})"
@@ -31,7 +33,14 @@ def rule_sql(rule: RunRule) -> str:
     return f"coalesce({' AND '.join(tests)}, FALSE)" if tests else "TRUE"
 
 
-def fits_task(rule: RunRule, *, category: str | None, task_key: str | None, task_text: str | None) -> bool | None:
+def fits_task(
+    rule: RunRule,
+    *,
+    category: str | None = None,
+    task_key: str | None = None,
+    task_text: str | None = None,
+    scenario: str | None = None,
+) -> bool | None:
     """Whether a task fits a rule; None when that depends on what the run will do (`tool`)."""
     if rule.category is not None and not fits(rule.category, category):
         return False
@@ -39,11 +48,18 @@ def fits_task(rule: RunRule, *, category: str | None, task_key: str | None, task
         return False
     if rule.task_text is not None and (task_text is None or not searches(rule.task_text, task_text)):
         return False
+    if rule.scenario is not None and (scenario is None or not searches(rule.scenario, scenario)):
+        return False
     return True if rule.judges_task else None
 
 
 def set_for_task(
-    sets: Sequence[SubgoalSet], *, category: str | None, task_key: str | None, task_text: str | None
+    sets: Sequence[SubgoalSet],
+    *,
+    category: str | None = None,
+    task_key: str | None = None,
+    task_text: str | None = None,
+    scenario: str | None = None,
 ) -> SubgoalSet | None:
     """The set that claims every run of a task, whatever the run does; None when none does for sure.
 
@@ -51,7 +67,7 @@ def set_for_task(
     it then claim none for sure.
     """
     for candidate in sets:
-        fit = fits_task(candidate.runs, category=category, task_key=task_key, task_text=task_text)
+        fit = fits_task(candidate.runs, category=category, task_key=task_key, task_text=task_text, scenario=scenario)
         if fit is not False:
             return candidate if fit else None
     return None
@@ -67,9 +83,9 @@ def claims_sql(sets: Sequence[SubgoalSet]) -> str:
         FROM (
             SELECT run_id, {flags}
             FROM (
-                SELECT r.run_id, coalesce(r.category, t.category) AS category, t.task_key, t.text AS task_text
+                SELECT r.run_id, coalesce(r.category, t.category) AS category, t.task_key, t.text AS task_text,
+                       t.scenario
                 FROM runs r LEFT JOIN tasks t USING (task_id)
             )
         )
     """
-

@@ -75,7 +75,7 @@ def parse_yaml(text: str, where: str) -> Source:
         raise SpecError(
             f"The YAML cannot be read: {error.problem or error.context}.",
             where=f"{where}{line}",
-            todo="Check the indentation, quotes and colons there.",
+            todo="Check the indentation, quotes and colons there; inside {}, a JSON path with [ ] needs quotes.",
         ) from error
     except yaml.reader.ReaderError as error:
         raise SpecError(

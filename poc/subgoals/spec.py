@@ -24,7 +24,8 @@ Example::
         undone_when: {tool: cancel_refund}
 
 `runs` judges the task, so that a replay knows the set before its first step:
-`category` and `task_key` (globs on the log's own), `task_text` (RE2). `tool`
+`category` and `task_key` (globs on the log's own), `task_text` and `scenario`
+(RE2; what the user asked, and the instructions of a simulated user). `tool`
 (globs; some step of the agent called it) judges the run instead and is weaker:
 of two runs of one task one may belong and the other not, and which one can
 depend on how well it went. ``runs: all`` claims every run. Without `runs`,
@@ -146,9 +147,10 @@ class RunRule(_Strict):
     category: Globs | None = None
     task_key: Globs | None = None
     task_text: str | None = None
+    scenario: str | None = None
     tool: Globs | None = None
 
-    @field_validator("task_text")
+    @field_validator("task_text", "scenario")
     @classmethod
     def _readable(cls, pattern: str | None) -> str | None:
         if pattern is not None:
