@@ -21,6 +21,7 @@ _OPEN = re.compile(
 )
 _LISTED = re.compile(r"^\s*(?:[-*•・]|\d{1,2}[.)])\s+(\S.*)$")
 _COUNT = re.compile(r"(\d+) of (\d+) (?:done|subgoals)|(\d+)件中(\d+)件", re.I)
+_OR = re.compile(r"\bor\b|または|あるいは", re.I)
 _SEVERAL = re.compile(r"\s*[;;、]\s*")
 
 _STOP = frozenset("a an and are at be been by for from has have in is it its of on or the to was were when with".split())
@@ -44,6 +45,8 @@ _JAPANESE = {
 
 _LEAST_SHARE = 0.3
 """A title belongs to a tool when at least this share of its weighted words is found there."""
+_STRANGER = 0.25
+"""How much a word that no tool knows counts against a match."""
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -106,25 +109,26 @@ def _one_text(text: str, tools: tuple[tuple[str, str], ...]) -> Status:
 def match_tools(title: str, tools: tuple[tuple[str, str], ...]) -> frozenset[str]:
     """The offered tools that a title is about: those that share most of its words, rare words counting more.
 
-    A word of a tool's name counts fully, one of its description half. Empty
-    when no tool has at least `_LEAST_SHARE` of the title.
+    A word of a tool's name counts fully, one of its description half; a word
+    that no tool knows says little against a match. What is joined by "or" is
+    matched one by one. Empty when no tool has `_LEAST_SHARE` of the title.
     """
-    wanted = _stems(title)
-    if not wanted:
-        return frozenset()
+    return frozenset(name for part in _OR.split(title) for name in _best(_stems(part), tools))
+
+
+def _best(wanted: frozenset[str], tools: tuple[tuple[str, str], ...]) -> set[str]:
     known = [(name, _stems(name.replace("_", " ")), _stems(description)) for name, description in tools]
-    weight = {
-        stem: math.log(1 + len(known) / (1 + sum(stem in by_name or stem in text for _, by_name, text in known)))
-        for stem in wanted
-    }
+    frequency = {stem: sum(stem in by_name or stem in text for _, by_name, text in known) for stem in wanted}
+    weight = {stem: math.log(1 + len(known) / count) for stem, count in frequency.items() if count}
+    strangers = _STRANGER * math.log(1 + len(known)) * sum(count == 0 for count in frequency.values())
     scores = {
-        name: sum(weight[stem] * (1.0 if stem in by_name else 0.5 if stem in text else 0.0) for stem in wanted)
+        name: sum(w * (1.0 if stem in by_name else 0.5 if stem in text else 0.0) for stem, w in weight.items())
         for name, by_name, text in known
     }
     best = max(scores.values(), default=0.0)
-    if best < _LEAST_SHARE * sum(weight.values()):
-        return frozenset()
-    return frozenset(name for name, score in scores.items() if score >= best - 1e-9)
+    if best <= 0.0 or best < _LEAST_SHARE * (sum(weight.values()) + strangers):
+        return set()
+    return {name for name, score in scores.items() if score >= best - 1e-9}
 
 
 @lru_cache(maxsize=4096)
