@@ -20,9 +20,6 @@ from poc.verdict.tokens import split
 from poc.verdict.trials import Pairs, Stored, Trial, by_task_mean, load, mean, pair
 from poc.workspace import Workspace
 
-SAMPLE_WORLD = "poc.sample"
-"""The simulated model knows the tools of this package's own world, and of no other."""
-
 
 def compare(workspace: Workspace, experiment_id: str) -> Comparison:
     """Every figure of an experiment, paired by task, from its stored trials.
@@ -50,7 +47,7 @@ def comparison_of(stored: Stored, likeness: Fidelity, split_by_task: Split) -> C
         simulated=stored.simulated,
         models=stored.models,
         outcome=outcome,
-        provenance=tuple(sorted({trial.provenance for trial in trials if trial.provenance})),
+        provenance=tuple(sorted({trial.provenance for trial in trials if trial.provenance and not trial.failed})),
         confidence=confidence,
         repeats=plan.repeats,
         planned_tasks=len(plan.tasks),
@@ -69,14 +66,7 @@ def comparison_of(stored: Stored, likeness: Fidelity, split_by_task: Split) -> C
         detectable=None
         if variance is None
         else detectable_difference(primary.tasks, variance=variance, alpha=1 - confidence),
-        tools_known=not stored.simulated or _sample_tools(plan),
-    )
-
-
-def _sample_tools(plan: Plan) -> bool:
-    target = plan.environment.target or ""
-    return plan.mode == "closed_loop" and (
-        target == SAMPLE_WORLD or target.startswith((SAMPLE_WORLD + ".", SAMPLE_WORLD + ":"))
+        tools_known=stored.tools_known,
     )
 
 

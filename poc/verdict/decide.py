@@ -141,7 +141,7 @@ def verdict_of(comparison: Comparison, plan: Plan) -> Verdict:
         reasons=reasons,
         comparison=comparison,
         verdict_hash=hashlib.sha256(content).hexdigest(),
-        decided_at=datetime.now(UTC).replace(microsecond=0),
+        decided_at=datetime.now(UTC),
     )
 
 

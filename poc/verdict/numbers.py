@@ -202,7 +202,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """As the server reported them."""
     outcome: Outcome
     provenance: tuple[str, ...]
-    """Who judged the trials: environment, next_step_quality, subgoals."""
+    """Who judged the trials that finished: environment, next_step_quality, subgoals."""
     confidence: float
     repeats: int
     planned_tasks: int

@@ -18,6 +18,9 @@ from poc.errors import InputError, did_you_mean
 from poc.replay.experiment import Plan
 from poc.workspace import Workspace
 
+SIMULATED_UNKNOWN_TOOLS = "simulated_unknown_tools"
+"""Name under which the replay marks such a trial in `judgements`."""
+
 Unit = tuple[int, str, int]
 """What is alike in all arms within a task: the repeat; in next-step mode also the logged run and turn (else "", -1)."""
 
@@ -77,6 +80,8 @@ class Stored(msgspec.Struct, frozen=True):
     experiment_id: str
     plan: Plan
     simulated: bool
+    tools_known: bool
+    """False when a simulated model said that it had to improvise on tools that it does not know."""
     models: tuple[str, ...]
     trials: tuple[Trial, ...]
     planned: int
@@ -108,6 +113,13 @@ def load(workspace: Workspace, experiment_id: str) -> Stored:
             """,
             [experiment_id],
         )
+        improvised = db.execute(
+            """
+            SELECT count(*) FROM judgements j JOIN trials t USING (trial_id)
+            WHERE t.experiment_id = ? AND j.judge = ? AND j.value
+            """,
+            [experiment_id, SIMULATED_UNKNOWN_TOOLS],
+        ).fetchone()
     try:
         plan = Plan.model_validate_json(found[0])
     except ValidationError as error:
@@ -122,7 +134,16 @@ def load(workspace: Workspace, experiment_id: str) -> Stored:
     planned = {key.trial_id for key in plan.trials()}
     trials = tuple(_trial(row, requests[row["trial_id"]]) for row in trial_rows if row["trial_id"] in planned)
     models = tuple(sorted({row["model"] for row in request_rows if row["model"]}))
-    return Stored(experiment_id, plan, bool(found[1]), models, trials, len(planned), len(trial_rows) - len(trials))
+    return Stored(
+        experiment_id,
+        plan,
+        bool(found[1]),
+        not (improvised and improvised[0]),
+        models,
+        trials,
+        len(planned),
+        len(trial_rows) - len(trials),
+    )
 
 
 def _rows(db: Any, sql: str, parameters: list[Any]) -> list[dict[str, Any]]:

@@ -152,7 +152,7 @@ def full_verdict(rng: np.random.Generator, tasks: int, repeats: int, both: Rates
         for task in range(tasks)
         for repeat in range(repeats)
     )
-    stored = Stored("x", plan, False, (), trials, len(trials), 0)
+    stored = Stored("x", plan, False, True, (), trials, len(trials), 0)
     found = comparison_of(stored, no_fidelity("unknown"), Split(overlapping=(), silent_sets=0))
     return verdict_of(found, plan).verdict, is_go(found.primary.outcome.interval)
 

@@ -8,7 +8,7 @@ from test_verdict_compare import log_runs, replay_steps
 from verdict_bench import SUCCESS_ONLY, Bench
 
 from poc.language import LANGUAGES
-from poc.replay.experiment import EnvironmentSettings, PlannedTask, Readiness, Thresholds
+from poc.replay.experiment import PlannedTask, Readiness, Thresholds
 from poc.verdict import Verdict, decide, exit_code, load_verdict
 from poc.verdict.decide import WORDS
 
@@ -222,6 +222,27 @@ def test_subgoals_as_judge_cannot_give_go(bench: Bench) -> None:
     assert keys(verdict)[0] == "independent_outcome.subgoals"
 
 
+def test_failed_trials_do_not_say_who_judged(bench: Bench) -> None:
+    bench.design(40)
+
+    def make(key):
+        if key.position < 2:
+            return {**gaining()(key), "success": 0.0, "status": "failed", "success_provenance": "subgoals"}
+        return gaining()(key)
+
+    bench.fill(make)
+    verdict = decide(bench.workspace, "x1")
+    assert verdict.comparison.provenance == ("environment",)
+    assert status(verdict)["independent_outcome"] == "met"
+
+
+def test_when_every_trial_failed_nobody_judged(bench: Bench) -> None:
+    bench.design(40)
+    bench.fill(lambda key: {**level(key), "status": "failed"})
+    verdict = decide(bench.workspace, "x1")
+    assert "independent_outcome.unjudged" in keys(verdict)
+
+
 def test_unjudged_trials_that_could_undo_the_gain_forbid_go(bench: Bench) -> None:
     bench.design(40)
 
@@ -270,7 +291,7 @@ def test_sets_that_do_not_name_their_sources_are_mentioned(bench: Bench) -> None
 
 @pytest.mark.parametrize(("make", "word"), [(gaining(), "GO"), (level, "NO-GO")])
 def test_simulated_is_marked_and_has_an_exit_code_of_its_own(bench: Bench, make, word: str) -> None:
-    bench.design(80, simulated=True, environment=EnvironmentSettings(kind="python", target="poc.sample.shop:Shop"))
+    bench.design(80, simulated=True)
     bench.fill(make)
     verdict = decide(bench.workspace, "x1")
     assert (verdict.verdict, verdict.simulated, exit_code(verdict)) == (word, True, 5)
@@ -282,6 +303,8 @@ def test_simulated_is_marked_and_has_an_exit_code_of_its_own(bench: Bench, make,
 def test_a_simulated_model_that_does_not_know_the_tools_decides_nothing(bench: Bench) -> None:
     bench.design(80, simulated=True)
     bench.fill(level)
+    mark = {"trial_id": bench.plan.trials()[5].trial_id, "judge": "simulated_unknown_tools", "value": True}
+    bench.insert("judgements", [mark])
     verdict = decide(bench.workspace, "x1")
     assert verdict.verdict == "INCONCLUSIVE"
     assert keys(verdict)[0] == "known_tools.broken"
