@@ -63,6 +63,7 @@ class Server:
         """Forget script and record, and let go of what still hangs."""
         self.stopping.set()
         self.stopping = threading.Event()
+        self.asked = threading.Event()
         self.script: deque[Act] = deque()
         self.usual = Act(events=plain_events())
         self.requests: list[dict[str, Any]] = []
@@ -74,12 +75,11 @@ class Server:
     async def answer(self, request: Request) -> Response:
         self.requests.append(json.loads(await request.body()))
         self.headers.append(dict(request.headers))
+        self.asked.set()
         self.client_ports.append(request.client.port if request.client else 0)
         act = self.script.popleft() if self.script else self.usual
         if act.hang:
-            stopping = self.stopping
-            while not await request.is_disconnected() and not stopping.is_set():
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(self.stopping.wait)
             return Response(status_code=500)
         if act.events is None:
             if isinstance(act.body, str):
@@ -95,8 +95,8 @@ class Server:
             for event in act.events or []:
                 text = event if isinstance(event, str) else json.dumps(event)
                 yield f"data: {text}\n\n"
-            while act.hang_after and not stopping.is_set():
-                await asyncio.sleep(0.01)
+            if act.hang_after:
+                await asyncio.to_thread(stopping.wait)
             if act.break_after:
                 raise ConnectionAbortedError("broken off on purpose")
         finally:

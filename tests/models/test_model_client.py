@@ -390,8 +390,7 @@ async def test_a_cancelled_call_counts_as_reserved(server):
     budget = Budget(tokens=10_000)
     async with make(server, budget=budget) as client:
         call = asyncio.create_task(client.complete(HELLO, max_output_tokens=100))
-        while not server.requests:
-            await asyncio.sleep(0.005)
+        assert await asyncio.to_thread(server.asked.wait, 5)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
