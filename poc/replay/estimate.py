@@ -15,9 +15,9 @@ from typing import Any
 
 from poc import tokens
 from poc.context import arm
-from poc.ingest import load_run
+from poc.ingest import iter_runs
 from poc.language import Sentence
-from poc.models import destination
+from poc.models import Budget, destination
 from poc.prices import PriceTable, cost_usd, price_of
 from poc.progress import Tracker
 from poc.progress.view import ProgressView, SubgoalView
@@ -133,8 +133,6 @@ def hard_budget(workspace: Workspace, plan: Plan, prices: PriceTable | None = No
 
     Raises `InputError` when a dollar limit stands alone and the price is unknown.
     """
-    from poc.models import Budget
-
     given = plan.budget
     known = price_of(plan.model.name, base_url=plan.model.base_url, overrides=prices) is not None
     Budget(given.usd, given.tokens, given.seconds).require_price(known, plan.model.name)
@@ -195,7 +193,7 @@ def _next_step(workspace: Workspace, plan: Plan, context: dict[str, float]) -> _
     model = plan.model.name
     cuts = [cut for task in plan.tasks for cut in task.cuts]
     sample = random.Random(f"{plan.seed}:estimate").sample(cuts, min(len(cuts), _MOST_RUNS))
-    runs = {run_id: load_run(workspace, run_id) for run_id in {run_id for run_id, _ in sample}}
+    runs = _runs(workspace, sorted({run_id for run_id, _ in sample}))
     source = _sources(workspace, list(runs))
     tools = {source_id: chat_tools(tools_of_source(workspace, source_id)) for source_id in set(source.values())}
     sizes = [tokens.count_request(history(runs[run_id], turn), tools[source[run_id]], model) for run_id, turn in sample]
@@ -221,7 +219,11 @@ def _logged_runs(workspace: Workspace, plan: Plan) -> list[Run]:
     )
     ids = [row["run_id"] for row in rows]
     chosen = random.Random(f"{plan.seed}:estimate").sample(ids, min(len(ids), _MOST_RUNS))
-    return [load_run(workspace, run_id) for run_id in sorted(chosen)]
+    return list(_runs(workspace, chosen).values())
+
+
+def _runs(workspace: Workspace, run_ids: list[str]) -> dict[str, Run]:
+    return dict(iter_runs(workspace, where="list_contains(?, run_id)", parameters=[run_ids]))
 
 
 def _sources(workspace: Workspace, run_ids: list[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from poc.errors import InputError
-from poc.ingest import load_run
+from poc.ingest import iter_runs
 from poc.replay.attempt import Shared
 from poc.replay.environments.python import PythonEnvironments
 from poc.replay.experiment import Plan, TrialKey
@@ -53,7 +53,7 @@ class Trials:
                 todo="Import its log again, or plan anew.",
             )
         per_source = {row["source_id"]: tools_of_source(workspace, row["source_id"]) for row in rows}
-        runs = {run_id: load_run(workspace, run_id) for run_id in run_ids}
+        runs = dict(iter_runs(workspace, where="list_contains(?, run_id)", parameters=[run_ids]))
         tools = {run_id: per_source[known[run_id]["source_id"]] for run_id in run_ids}
         return cls(plan, sets, runs=runs, tools=tools)
 

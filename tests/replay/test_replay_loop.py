@@ -280,7 +280,9 @@ def test_a_refusal_and_a_server_fault_are_failures(desk):
         experiment = bench.planned(desk, server.base_url, tasks=["t0", "t1"])
         summary = go(desk, experiment.experiment_id)
     assert summary.done == 6
-    ends = desk.rows("SELECT DISTINCT task_key, t.stop_reason, t.status, t.success FROM trials t JOIN tasks USING (task_id)")
+    ends = desk.rows(
+        "SELECT DISTINCT task_key, t.stop_reason, t.status, t.success FROM trials t JOIN tasks USING (task_id)"
+    )
     assert sorted(tuple(end.values()) for end in ends) == [
         ("t0", "refused", "failed", 0.0),
         ("t1", "model_error", "failed", 0.0),
@@ -297,7 +299,9 @@ def test_where_the_environment_cannot_tell_the_subgoals_judge(desk):
             desk, server.base_url, environment=bench.DESK.replace("Desk", "Blind"), tasks=["t0", "t1"]
         )
         go(desk, experiment.experiment_id)
-    rows = desk.rows("SELECT DISTINCT task_key, success, success_provenance AS by FROM trials JOIN tasks USING (task_id)")
+    rows = desk.rows(
+        "SELECT DISTINCT task_key, success, success_provenance AS by FROM trials JOIN tasks USING (task_id)"
+    )
     assert sorted(tuple(row.values()) for row in rows) == [("t0", 0.0, "subgoals"), ("t1", 1.0, "subgoals")]
 
 
@@ -312,7 +316,9 @@ def test_a_simulated_model_that_does_not_know_the_tools_is_marked(desk):
         summary = go(desk, experiment.experiment_id)
     assert summary.simulated is True
     assert desk.value("SELECT simulated FROM experiments") is True
-    marks = desk.rows("SELECT DISTINCT judge, value, task_key FROM judgements JOIN trials USING (trial_id) JOIN tasks USING (task_id)")
+    marks = desk.rows(
+        "SELECT DISTINCT judge, value, task_key FROM judgements JOIN trials USING (trial_id) JOIN tasks USING (task_id)"
+    )
     assert marks == [{"judge": "simulated_unknown_tools", "value": True, "task_key": "t1"}]
 
 
