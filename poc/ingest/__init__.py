@@ -1,6 +1,7 @@
 """From a team's log files to the tables of the workspace, and runs back out of them."""
 
 from poc.ingest.columns import FIELDS, suggest_mapping
+from poc.ingest.describe import FileFacts, describe
 from poc.ingest.effects import guess_effect, set_effect
 from poc.ingest.outcomes import JoinResult, join_outcomes
 from poc.ingest.pipeline import ImportResult, Progress, import_logs
@@ -12,9 +13,11 @@ __all__ = [
     "FIELDS",
     "READERS",
     "UNNAMED",
+    "FileFacts",
     "ImportResult",
     "JoinResult",
     "Progress",
+    "describe",
     "guess_effect",
     "import_logs",
     "iter_runs",

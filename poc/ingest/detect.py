@@ -8,7 +8,7 @@ from poc.errors import InputError, did_you_mean
 from poc.ingest.readers import READERS, Reader
 from poc.ingest.sources import Source
 
-THRESHOLD = 0.4
+THRESHOLD = 0.45
 """Below this a reader's guess is not trusted."""
 
 

@@ -25,6 +25,7 @@ EXCERPT = 500
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["\[\]{}]', re.DOTALL)
 _BLANK = re.compile(rb"[\s,]*")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SCALAR = re.compile(rb"[^\s,\[\]{}\"]+")
 _BETWEEN = re.compile(rb"[^\[{]+")
 _OPEN = {ord("["): ord("]"), ord("{"): ord("}")}
@@ -195,7 +196,7 @@ def mend(raw: bytes) -> tuple[bytes, str] | None:
     try:
         clean = mended.encode()
     except UnicodeEncodeError:
-        clean = mended.encode("utf-8", "replace")
+        clean = _SURROGATE.sub("\ufffd", mended).encode()
         changes.append("lone surrogate replaced")
     if not changes:
         changes.append("control characters inside strings")

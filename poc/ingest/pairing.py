@@ -113,6 +113,8 @@ def _latest_turns(steps: list[Step], count: int) -> list[Step]:
     """The open calls that `count` results answer: whole turns from the latest back, in order."""
     if count >= len(steps):
         return list(steps)
+    if count == 0:
+        return []
     start = len(steps) - count
     while start > 0 and steps[start - 1].turn == steps[start].turn:
         start -= 1

@@ -41,7 +41,7 @@ def sniff(sample: bytes, name: str) -> float:
     candidates = [body] if body[:1] in (b"{", b"[") else []
     candidates += [line for line in lines if line[:1] in (b"{", b"[") and len(line) > 2]
     best = max((_likeness(candidate, 0) for candidate in candidates), default=0.0)
-    if best == 0.7 and b'"tool_use"' in sample and b'"tool_calls"' not in sample:
+    if best and b'"tool_use"' in sample and b'"tool_calls"' not in sample:
         return 0.0  # messages, but with Anthropic's content blocks
     return best
 
@@ -190,24 +190,34 @@ def _fields(raw: bytes) -> Fields | None:
 
 def _likeness(raw: bytes, depth: int) -> float:
     """How much a value, perhaps cut off, looks like something that this reader can read."""
-    if depth > 5:
-        return 0.0
-    if raw[:1] == b"[":
-        parts, broken = jsonstream.elements(raw)
-        first = bytes(parts[0][1]).strip() if parts else raw[broken or len(raw) :]
-        return _likeness(first, depth + 1)
+    if raw[:1] == b"[" and depth < 5:
+        return _likeness(_first(raw), depth + 1)
     if raw[:1] != b"{":
         return 0.0
     fields, _ = jsonstream.members(raw)
-    for key in (*chat_runs.MESSAGE_KEYS, *_RUN_LISTS):
+    for key in chat_runs.MESSAGE_KEYS:
         inside = bytes(fields.get(key, b""))
         if inside[:1] == b"[":
-            empty = key == "messages" and inside[1:].strip()[:1] in (b"", b"]")
-            return 0.6 if empty else _likeness(inside, depth + 1)
+            if key == "messages" and not _first(inside):
+                return 0.6
+            # The list itself must hold messages, not things that hold messages.
+            message, _ = jsonstream.members(_first(inside)) if _first(inside)[:1] == b"{" else ({}, None)
+            return 0.9 if "role" in message else 0.0
+    for key in _RUN_LISTS:
+        inside = bytes(fields.get(key, b""))
+        if inside[:1] == b"[":
+            return _likeness(inside, depth + 1)
     if "ticks" in fields and "termination_reason" in fields:
         return 0.9
     if "role" in fields:
-        calls = b'"tool_calls"' in raw or b'"function_call"' in raw
-        return 0.9 if calls or b'"content"' in raw else 0.5
+        return 0.9 if any(key in fields for key in ("content", "tool_calls", "function_call")) else 0.5
     # A large results file may be cut before its runs begin.
     return 0.8 if "tasks" in fields and "info" in fields and "timestamp" in fields else 0.0
+
+
+def _first(raw: bytes) -> bytes:
+    """The first element of a list, perhaps cut off; empty for an empty list."""
+    parts, broken = jsonstream.elements(raw)
+    if parts:
+        return bytes(parts[0][1]).strip()
+    return raw[broken:].strip() if broken is not None else b""

@@ -54,6 +54,8 @@ def build(run: Run, fields: dict[str, Raw], tau2: Tau2File | None) -> None:
     chat = decode_messages(fields[key]) if key else []
     if not chat:
         raise NotARun(_no_messages(fields))
+    if not any(isinstance(message.role, str) for message in chat):
+        raise NotARun(f"the list '{key}' holds no chat messages: none has a role")
     values = {name: msgspec.json.decode(raw) for name, raw in fields.items() if name != key}
     _common(run, values)
     if tau2 is not None or ("reward_info" in values and "termination_reason" in values):
@@ -97,6 +99,8 @@ def _common(run: Run, values: dict[str, Any]) -> None:
     run.cost_usd = _number(values, _COST)
     if "usage" in values:
         run.usage = usage_of(values["usage"])
+        if run.usage is not None:
+            values.pop("usage")
     run.tools = _tools(values.get("tools") if "tools" in values else values.get("functions"))
     if run.tools:
         values.pop("tools", None)
