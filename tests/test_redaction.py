@@ -178,8 +178,8 @@ def test_values_are_not_shown():
 
 @pytest.mark.parametrize(
     "unit",
-    ["a@", "a.", "@a.", "[1, ", "phone ", "phone" + " " * 50, "password", "password=", "secret: ", "1 ", "1-", "1.", ":", "a:",
-     "0 1", "+1", "-----BEGIN PRIVATE KEY-----", "bearer ", "://a:", "eyJaaaaaaaa.", "sk-", "A",
+    ["a@", "a.", "@a.", "[1, ", "phone ", "phone" + " " * 50, "password", "password=", "secret: ", "1 ", "1-", "1.",
+     ":", "a:", "0 1", "+1", "-----BEGIN PRIVATE KEY-----", "bearer ", "://a:", "eyJaaaaaaaa.", "sk-", "A",
      "AB12", "\\", '"', "<"],
 )  # fmt: skip
 def test_no_text_takes_long(unit):
