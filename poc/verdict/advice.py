@@ -65,20 +65,20 @@ def _for_outcome(comparison: Comparison, plan: Plan) -> Sentence:
     distance = (measure.interval.estimate or 0.0) - thresholds.gain_worthwhile
     needed = _needed(distance, spread, 1 - thresholds.confidence)
     if needed is None:
-        return Sentence("next.too_close")
+        return Sentence(f"next.too_close.{comparison.outcome}")
     return Sentence("next.close_call", {"needed": max(needed, tasks + 1), "tasks": tasks, "worthwhile": worthwhile})
 
 
 def _for_cost(comparison: Comparison, line: Criterion) -> Sentence:
     measure = {each.name: each for each in comparison.primary.measures()}[line.criterion]
     if line.value is None or line.low is None or measure.spread is None or line.threshold is None:
-        return Sentence("next.usage", {"criterion": line.criterion})
+        return Sentence(f"next.{'constant' if measure.constant else 'usage'}.{line.criterion}")
     distance = math.log(line.value / line.threshold) if measure.kind == "ratio" else line.value - line.threshold
     needed = _needed(distance, measure.spread, 1 - comparison.confidence)
     if needed is None:
-        return Sentence("next.too_close")
+        return Sentence(f"next.too_close.{line.criterion}")
     tasks = comparison.primary.tasks
-    return Sentence("next.cost_tasks", {"needed": max(needed, tasks + 1), "tasks": tasks, "criterion": line.criterion})
+    return Sentence(f"next.cost_tasks.{line.criterion}", {"needed": max(needed, tasks + 1), "tasks": tasks})
 
 
 def _needed(difference: float, spread: float, alpha: float) -> int | None:

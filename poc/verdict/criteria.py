@@ -126,8 +126,12 @@ def _cost(name: str, measure: Measure, limit: float | None, decisive: bool) -> C
     if limit is None:
         status, reason = "off", Sentence(f"{name}.off")
     elif interval.estimate is None or interval.low is None or interval.high is None:
-        tasks = interval.n + measure.missing
-        status, reason = "open", Sentence(f"{name}.unknown", {"known": interval.n, "tasks": tasks})
+        status = "open"
+        if measure.constant and interval.estimate is not None:
+            values = {"ratio": figure(interval.estimate), "tasks": interval.n, "limit": figure(limit)}
+            reason = Sentence(f"{name}.constant", values)
+        else:
+            reason = Sentence(f"{name}.unknown", {"known": interval.n, "tasks": interval.n + measure.missing})
     else:
         status = "met" if interval.within(limit) else "broken" if interval.above(limit) else "open"
         reason = Sentence(
@@ -230,25 +234,28 @@ def _fidelity(comparison: Comparison) -> Criterion:
         return _gate("fidelity", "off", "off")
     if found.finding == "unknown":
         return _gate("fidelity", "open", "open")
-    if found.finding == "alike":
-        return _gate("fidelity", "met", "met", tasks=found.tasks)
-    if "success" in found.differs_in:
+    status: Status = "broken" if found.finding == "different" else "open"
+    where = found.differs_in or found.unclear_in
+    prefix = "" if found.differs_in else "unclear_"
+    if "success" in where:
         return _gate(
             "fidelity",
-            "broken",
-            "success",
+            status,
+            f"{prefix}success",
             replayed=figure(100 * (found.replayed_success or 0), 0),
             logged=figure(100 * (found.logged_success or 0), 0),
         )
-    if "steps" in found.differs_in:
+    if "steps" in where:
         return _gate(
             "fidelity",
-            "broken",
-            "steps",
+            status,
+            f"{prefix}steps",
             replayed=figure(found.replayed_steps or 0, 1),
             logged=figure(found.logged_steps or 0, 1),
         )
-    return _gate("fidelity", "broken", "tools", share=figure(100 * (found.tool_distance or 0), 0))
+    if "tools" in where:
+        return _gate("fidelity", status, "tools", share=figure(100 * (found.tool_distance or 0), 0))
+    return _gate("fidelity", "met", "met", tasks=found.tasks)
 
 
 def _split(comparison: Comparison) -> Criterion:

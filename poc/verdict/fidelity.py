@@ -82,15 +82,17 @@ def fidelity(workspace: Workspace, stored: Stored) -> Fidelity:
     mean_logged, mean_replayed = mean(logged_steps[k] for k in common), mean(replayed_steps[k] for k in common)
     distance = _distance(logged_tools, replayed_tools)
     differs: list[str] = []
-    if abs(success.estimate or 0.0) > SUCCESS_MARGIN and (success.above(0) or success.below(0)):
-        differs.append("success")
-    if (steps.above(0) or steps.below(0)) and _far(mean_logged, mean_replayed):
-        differs.append("steps")
+    unclear: list[str] = []
+    if abs(success.estimate or 0.0) > SUCCESS_MARGIN:
+        (differs if _shown(success) else unclear).append("success")
+    if _far(mean_logged, mean_replayed):
+        (differs if _shown(steps) else unclear).append("steps")
     if distance is not None and distance > TOOLS_MARGIN:
         differs.append("tools")
     return Fidelity(
         finding="different" if differs else "alike",
         differs_in=tuple(differs),
+        unclear_in=tuple(unclear),
         tasks=len(common),
         logged_runs=len(logged),
         logged_success=mean(logged_outcome[k] for k in judged),
@@ -110,6 +112,7 @@ def no_fidelity(finding: Literal["unknown", "not_applicable"]) -> Fidelity:
     return Fidelity(
         finding=finding,
         differs_in=(),
+        unclear_in=(),
         tasks=0,
         logged_runs=0,
         logged_success=None,
@@ -145,6 +148,10 @@ def _distance(a: dict[str, float], b: dict[str, float]) -> float | None:
     if not a or not b:
         return None
     return sum(abs(a.get(tool, 0.0) - b.get(tool, 0.0)) for tool in sorted(a.keys() | b.keys())) / 2
+
+
+def _shown(difference: Interval) -> bool:
+    return difference.above(0) or difference.below(0)
 
 
 def _far(a: float | None, b: float | None) -> bool:

@@ -38,6 +38,11 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
     missing: int
     spread: float | None
 
+    @property
+    def constant(self) -> bool:
+        """Whether several tasks gave one and the same ratio, so that nothing says how far it could move."""
+        return self.kind == "ratio" and not self.missing and self.spread is not None and self.spread < 1e-9
+
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """How far the outcome difference could move if trials nobody could judge had gone otherwise.
@@ -163,8 +168,11 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the control arm behaves like the logged agent on the same tasks. See `poc.verdict.fidelity`."""
 
     finding: Literal["alike", "different", "unknown", "not_applicable"]
+    """`alike` means that no large difference was shown."""
     differs_in: tuple[str, ...]
-    """Among success, steps, tools."""
+    """Where a large difference was shown: among success, steps, tools."""
+    unclear_in: tuple[str, ...]
+    """Where the difference is large but could be chance: among success, steps."""
     tasks: int
     """Tasks of the plan with a logged run."""
     logged_runs: int

@@ -7,6 +7,7 @@ import pytest
 from test_verdict_compare import log_runs, replay_steps
 from verdict_bench import SUCCESS_ONLY, Bench
 
+import poc.verdict
 from poc.language import LANGUAGES
 from poc.replay.experiment import PlannedTask, Readiness, Thresholds
 from poc.verdict import Verdict, decide, exit_code, load_verdict
@@ -133,7 +134,7 @@ def test_a_limit_inside_the_interval_is_open(bench: Bench) -> None:
     verdict = decide(bench.workspace, "x1")
     assert verdict.verdict == "INCONCLUSIVE"
     assert keys(verdict)[0] == "latency.open"
-    assert keys(verdict)[-1] == "next.cost_tasks"
+    assert keys(verdict)[-1] == "next.cost_tasks.latency"
     assert (verdict.tasks_needed or 0) > 40
 
 
@@ -143,8 +144,17 @@ def test_unknown_usage_is_open_and_asks_for_it(bench: Bench) -> None:
     verdict = decide(bench.workspace, "x1")
     assert verdict.verdict == "INCONCLUSIVE"
     assert "tokens.unknown" in keys(verdict)
-    assert keys(verdict)[-1] == "next.usage"
+    assert keys(verdict)[-1] == "next.usage.tokens"
     assert verdict.comparison.tokens is None
+
+
+def test_a_cost_that_never_varies_has_no_interval_and_says_so(bench: Bench) -> None:
+    bench.design(40)
+    bench.fill(lambda key: {**gaining()(key), "tokens": 1090 if key.arm == "progress" else 990})
+    verdict = decide(bench.workspace, "x1")
+    assert verdict.verdict == "INCONCLUSIVE"
+    assert verdict.reasons[0].values == {"ratio": "1.10", "tasks": 40, "limit": "1.15"}
+    assert keys(verdict)[-1] == "next.constant.tokens"
 
 
 def test_a_rise_that_could_be_chance_is_open(bench: Bench) -> None:
@@ -271,6 +281,18 @@ def test_another_agent_than_the_logged_one_is_inconclusive(bench: Bench) -> None
     assert keys(verdict)[-1] == "next.fidelity"
 
 
+def test_a_large_difference_that_could_be_chance_is_open_and_forbids_nothing(bench: Bench) -> None:
+    bench.design(40)
+    bench.fill(gaining())
+    log_runs(bench, ["find", "find"], 1.0, 3)  # three tasks, one of which the control fails
+    replay_steps(bench, ["find", "find"])
+    verdict = decide(bench.workspace, "x1")
+    assert verdict.comparison.fidelity.unclear_in == ("success",)
+    assert status(verdict)["fidelity"] == "open"
+    assert "fidelity.unclear_success" in keys(verdict)
+    assert verdict.verdict == "GO"
+
+
 def test_subgoals_made_from_the_replayed_tasks_forbid_go(bench: Bench) -> None:
     bench.design(40, made_from='["k3"]')
     bench.fill(gaining())
@@ -374,3 +396,8 @@ def test_every_sentence_can_be_spoken(language) -> None:
         assert "{" not in spoken
         assert spoken.strip() == spoken
         assert entry["en"] != entry["ja"]
+
+
+def test_public_names_are_listed() -> None:
+    assert len(set(poc.verdict.__all__)) == len(poc.verdict.__all__)
+    assert all(hasattr(poc.verdict, name) for name in poc.verdict.__all__)
