@@ -53,12 +53,14 @@ class ScriptedServer:
         self.policy = policy
         self.bodies: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
-        self.answered: list[str] = []
+        self.answered = 0
         self.lock = threading.Lock()
         self.base_url = ""
         self.gate: threading.Event | None = None
         """When set, answers beyond `gate_after` wait for it."""
         self.gate_after = 0
+        self.gate_waits_for = 1
+        """`reached_gate` is set when so many requests wait."""
         self.reached_gate = threading.Event()
         self.closing = threading.Event()
 
@@ -70,7 +72,8 @@ class ScriptedServer:
             number = len(self.bodies)
         say = self.policy(body)
         if self.gate is not None and number > self.gate_after:
-            self.reached_gate.set()
+            if number >= self.gate_after + self.gate_waits_for:
+                self.reached_gate.set()
             while not (self.gate.is_set() or self.closing.is_set()):
                 await asyncio.sleep(0.005)
         while say.hang and not self.closing.is_set() and not await request.is_disconnected():
@@ -94,13 +97,14 @@ class ScriptedServer:
         if say.usage is not None:
             yield f"data: {json.dumps({'id': 'x', 'model': 'scripted-1', 'choices': [], 'usage': say.usage})}\n\n"
         with self.lock:
-            self.answered.append(fingerprint(body))
+            self.answered += 1
         yield "data: [DONE]\n\n"
 
 
-def fingerprint(body: dict[str, Any]) -> str:
-    """Two requests with the same one are the same call, paid twice."""
-    return json.dumps(body, sort_keys=True)
+def call_of(body: dict[str, Any]) -> tuple[str, int]:
+    """Which model call a request is: the trial's nonce and the turn. Seen twice, it was paid twice."""
+    turn = sum(message["role"] == "assistant" for message in body["messages"])
+    return body["messages"][0]["content"].split()[1], turn
 
 
 @contextmanager
