@@ -143,11 +143,6 @@ def table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:
     return result
 
 
-def percent(share: float | None) -> str | None:
-    """A share of 0..1 in percent."""
-    return None if share is None else f"{share:.0%}"
-
-
 def number(value: float | None) -> str | None:
     """Three significant digits."""
     return None if value is None else f"{value:.3g}"

@@ -18,7 +18,6 @@ from poc.cli.output import (
     WorkspaceOption,
     number,
     out,
-    percent,
     plain,
     table,
     verb,
@@ -119,15 +118,16 @@ def readiness(workspace: WorkspaceOption = DEFAULT_WORKSPACE, as_json: JsonOptio
     """Judge whether the logs are good enough: READY, PARTIAL or NOT READY (exit code 6)."""
     result = api.readiness(api.open(workspace, create=False))
 
-    def show(console: Console) -> None:
-        console.print(f"[bold]{result.level}[/bold]")
-        rows = [[c.check_id, f"{c.present}/{c.total} {c.unit}", percent(c.share), c.level] for c in result.checks]
-        console.print(table("Checks", ["check", "present", "share", "level"], rows))
-        for check in result.checks:
-            if check.level != "ok":
-                console.print(f"- {check.check_id}: {check.blocks} {check.remedy}")
+    lines = api.readiness_lines(result)
 
-    out(result, as_json, show)
+    def show(console: Console) -> None:
+        console.print(f"[bold]{result.level}[/bold]  {api.readiness_headline(result)}")
+        console.print(table("Checks", ["check", "present", "level"], [[c.title, c.count, c.level] for c in lines]))
+        for line in lines:
+            if line.blocks:
+                console.print(f"- {line.title}: {line.blocks} {line.remedy or ''}")
+
+    out({**plain(result), "lines": plain(lines)}, as_json, show)
     if result.level == "NOT READY":
         raise typer.Exit(int(ExitCode.NOT_READY))
 
