@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 import pandas as pd
 
-from poc.errors import ExitCode
+from poc.errors import ExitCode, WorkspaceError
 from poc.language import Language, Sentence, Words
 from poc.replay.experiment import Plan
 from poc.verdict.advice import next_step, notes
@@ -200,7 +200,10 @@ def _store(workspace: Workspace, verdict: Verdict) -> None:
 
 
 def load_verdict(workspace: Workspace, experiment_id: str) -> Verdict | None:
-    """The latest stored verdict of an experiment; None when it was never decided."""
+    """The latest stored verdict of an experiment; None when it was never decided.
+
+    Raises `WorkspaceError` when another version of this program stored it in a form that this one does not read.
+    """
     rows = workspace.rows(
         """
         SELECT verdict, simulated, reasons::VARCHAR AS reasons, numbers::VARCHAR AS numbers, verdict_hash, decided_at
@@ -226,7 +229,18 @@ def load_verdict(workspace: Workspace, experiment_id: str) -> Verdict | None:
             Criterion(**{**line, "reason": msgspec.json.decode(line["reason"], type=Sentence)}) for line in lines
         ),
         reasons=msgspec.json.decode(row["reasons"], type=tuple[Sentence, ...]),
-        comparison=msgspec.json.decode(row["numbers"], type=Comparison),
+        comparison=_numbers(row["numbers"], experiment_id),
         verdict_hash=row["verdict_hash"],
         decided_at=row["decided_at"].astimezone(UTC),
     )
+
+
+def _numbers(stored: str, experiment_id: str) -> Comparison:
+    try:
+        return msgspec.json.decode(stored, type=Comparison)
+    except msgspec.ValidationError as error:
+        raise WorkspaceError(
+            "The verdict was stored by another version of this program.",
+            where=f"experiment {experiment_id}: {error}",
+            todo="Decide again: poc decide. Nothing is called; the stored trials are read anew.",
+        ) from error
