@@ -1,17 +1,23 @@
 """One module a format. A reader tells by content whether a file is its own, and turns it into runs.
 
-Adding a format is adding a module with ``NAME``, ``VERSION``, ``sniff`` and
-``read``, its tests, and a line here.
+Adding a format is adding a module here with ``NAME``, ``VERSION``, ``sniff``
+and ``read``, and its tests; nothing else needs to know of it. Other packages
+may offer readers through the entry point group ``poc.readers``.
 """
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Iterator
-from typing import Protocol
+from importlib.metadata import entry_points
+from typing import Any, Protocol, cast
 
-from poc.ingest.readers import chat, table
+from poc.errors import PocError
 from poc.ingest.sources import Source
 from poc.trajectory import Reject, Run
+
+GROUP = "poc.readers"
 
 
 class Reader(Protocol):
@@ -29,6 +35,26 @@ class Reader(Protocol):
         ...
 
 
-READERS: dict[str, Reader] = {reader.NAME: reader for reader in (chat, table)}  # type: ignore[misc]  # modules as objects
+def _found() -> dict[str, Reader]:
+    """This folder's modules that are readers, then those that other packages offer."""
+    modules: list[tuple[str, Any]] = [
+        (entry.name, importlib.import_module(f"{__name__}.{entry.name}")) for entry in pkgutil.iter_modules(__path__)
+    ]
+    readers = {module.NAME: cast(Reader, module) for _, module in modules if hasattr(module, "sniff")}
+    for entry in entry_points(group=GROUP):
+        offered = entry.load()
+        lacking = [part for part in ("NAME", "VERSION", "sniff", "read") if not hasattr(offered, part)]
+        if lacking:
+            raise PocError(
+                f"The reader '{entry.name}' lacks: {', '.join(lacking)}.",
+                where=f"entry point {GROUP}: {entry.value}",
+                todo="Mend or uninstall the package that offers it.",
+            )
+        # One of our own formats is never replaced silently.
+        readers.setdefault(offered.NAME, cast(Reader, offered))
+    return readers
 
-__all__ = ["READERS", "Reader"]
+
+READERS: dict[str, Reader] = _found()
+
+__all__ = ["GROUP", "READERS", "Reader"]
