@@ -35,9 +35,19 @@ more wrong turns and early stops, the more words the more.
 ``(seed, trait)`` for what holds a whole trial. The texts do not seed them, so
 a nonce changes nothing, and other seeds are independent.
 
-Measured on the 36 replay tasks of the sample with `DEFAULT` (see
-``tests/sample/test_sample_agent.py``, which holds these with tolerances):
-CALIBRATION
+**Calibration.** Success on the 36 replay tasks of the sample with `DEFAULT`
+and the text of the sample's subgoal sets as a last message, 720 trials a cell
+(standard error 0.02; ``tests/sample/test_sample_agent.py`` holds the pattern):
+
+=========  ========  ========  ========
+text       heed = 0  heed = 1  heed = 2
+=========  ========  ========  ========
+none           0.62      0.61      0.61
+plan           0.63      0.75      0.45
+progress       0.63      0.86      0.54
+placebo        0.62      0.61      0.42
+inverted       0.63      0.09      0.04
+=========  ========  ========  ========
 
 Knows no arm, no environment, no outcome, no task.
 """
@@ -62,9 +72,9 @@ from poc.sample.unknown_tools import improvise
 class Temper(msgspec.Struct, frozen=True, kw_only=True):
     """The agent's character. All are probabilities in 0..1 except `heed` in 0..2; see the module for what they do."""
 
-    memory: float = 0.99
+    memory: float = 0.965
     """Chance that a finished step is still remembered one turn later."""
-    oversight: float = 0.1
+    oversight: float = 0.11
     """Chance that a duty escapes the agent for a whole trial."""
     wrong_turn: float = 0.06
     """Chance of a call that nobody asked for, each turn."""
@@ -115,7 +125,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 # How strongly a full heed changes things; see the module's docstring.
 _REVEAL_OPEN, _REVEAL_LISTED = 0.85, 0.45
-_STEADY_OPEN, _STEADY_LISTED = 0.85, 0.4
+_STEADY_OPEN, _STEADY_LISTED = 0.75, 0.4
 _HOLD = 0.9
 _TRUST_DONE = 0.4
 _DOUBT_OPEN = 0.35

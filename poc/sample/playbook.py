@@ -18,9 +18,12 @@ from poc.sample.reading import PastCall
 from poc.sample.requests import Request
 
 KNOWN_TOOLS = frozenset(
-    "find_customer list_orders get_order get_product check_return_policy track_shipment cancel_order refund_order"
-    " change_address exchange_item create_return_label open_claim send_replacement send_message escalate".split()
-)
+    {
+        "find_customer", "list_orders", "get_order", "get_product", "check_return_policy", "track_shipment",
+        "cancel_order", "refund_order", "change_address", "exchange_item", "create_return_label", "open_claim",
+        "send_replacement", "send_message", "escalate",
+    }
+)  # fmt: skip
 _KEYS = ("email", "name", "customer_id", "order_id", "item_id", "product_id")
 
 

@@ -15,7 +15,9 @@ import msgspec
 
 Intent = Literal["cancel", "return", "exchange", "address", "delivery"]
 
-_ADDRESS = re.compile(r"(?<![\w-])(\d+[A-Za-z]? [A-Z][^,.:\d]{2,30}), ([A-Z][^,.]{1,30}), ([A-Z0-9][A-Z0-9 -]{2,8}[A-Z0-9])")
+_ADDRESS = re.compile(
+    r"(?<![\w-])(\d+[A-Za-z]? [A-Z][^,.:\d]{2,30}), ([A-Z][^,.]{1,30}), ([A-Z0-9][A-Z0-9 -]{2,8}[A-Z0-9])"
+)
 _INTENTS: tuple[tuple[Intent, re.Pattern[str]], ...] = (
     ("cancel", re.compile(r"\bcancel|call (?:it|this) off|withdraw|\bstop (?:the|my|this)\b", re.I)),
     ("exchange", re.compile(r"\bexchange|\bswap|change my .{1,40} for\b|\binstead of\b", re.I)),

@@ -24,7 +24,12 @@ _COUNT = re.compile(r"(\d+) of (\d+) (?:done|subgoals)|(\d+)件中(\d+)件", re.
 _OR = re.compile(r"\bor\b|または|あるいは", re.I)
 _SEVERAL = re.compile(r"\s*[;;、]\s*")
 
-_STOP = frozenset("a an and are at be been by for from has have in is it its of on or the to was were when with".split())
+_STOP = frozenset(
+    {
+        "a", "an", "and", "are", "at", "be", "been", "by", "for", "from", "has", "have", "in", "is", "it", "its", "of",
+        "on", "or", "the", "to", "was", "were", "when", "with",
+    }
+)  # fmt: skip
 # What means the same at an order desk; and Japanese words for it.
 _SAME = {
     "found": "find", "identified": "find", "known": "find", "who": "customer", "buyer": "customer",
@@ -35,10 +40,11 @@ _SAME = {
     "withdrawn": "cancel", "stopped": "cancel", "handed": "escalate", "stock": "product",
 }  # fmt: skip
 _JAPANESE = {
-    "顧客": "customer", "お客様": "customer", "特定": "find", "検索": "find", "一覧": "list", "注文": "order", "確認": "get",
-    "商品": "product", "在庫": "product", "返品": "return", "規定": "policy", "ポリシー": "policy", "追跡": "track",
-    "配送": "shipment", "取消": "cancel", "取り消": "cancel", "キャンセル": "cancel", "返金": "refund", "住所": "address",
-    "変更": "change", "交換": "exchange", "ラベル": "label", "申請": "claim", "クレーム": "claim", "代替": "replacement",
+    "顧客": "customer", "お客様": "customer", "特定": "find", "検索": "find", "一覧": "list",
+    "注文": "order", "確認": "get", "商品": "product", "在庫": "product", "返品": "return",
+    "規定": "policy", "ポリシー": "policy", "追跡": "track", "配送": "shipment", "取消": "cancel",
+    "取り消": "cancel", "キャンセル": "cancel", "返金": "refund", "住所": "address", "変更": "change",
+    "交換": "exchange", "ラベル": "label", "申請": "claim", "クレーム": "claim", "代替": "replacement",
     "再送": "replacement", "連絡": "message", "メッセージ": "message", "通知": "message", "引き継": "escalate",
     "エスカレ": "escalate",
 }  # fmt: skip
@@ -133,6 +139,8 @@ def _best(wanted: frozenset[str], tools: tuple[tuple[str, str], ...]) -> set[str
 
 @lru_cache(maxsize=4096)
 def _stems(text: str) -> frozenset[str]:
-    words = re.findall(r"[a-z]+", text.lower())
+    words: list[str] = re.findall(r"[a-z]+", text.lower())
     words += [english for japanese, english in _JAPANESE.items() if japanese in text]
-    return frozenset(_SAME.get(word, word)[:6].rstrip("s") for word in words if word not in _STOP)
+    meant = [_SAME.get(word, word) for word in words if word not in _STOP]
+    # Six letters make "cancelled" and "cancel", "refunds" and "refunded" the same.
+    return frozenset(word[:6].rstrip("s") for word in meant)

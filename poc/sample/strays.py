@@ -21,9 +21,7 @@ _LOOKUPS = ("list_orders", "track_shipment", "get_product", "check_return_policy
 _DEEDS = ("escalate", "create_return_label", "refund_order", "open_claim", "send_message")
 
 
-def stray(
-    request: Request, notes: Notes, offered: Mapping[str, Any], goal: Goal | None, rng: random.Random
-) -> Goal:
+def stray(request: Request, notes: Notes, offered: Mapping[str, Any], goal: Goal | None, rng: random.Random) -> Goal:
     """One wrong turn with the offered tools. goal: what would have been right, if anything."""
     kind = rng.random()
     if goal is not None and kind < _SLIP and "order_id" in goal.arguments:
@@ -35,7 +33,7 @@ def stray(
         # Nothing is known yet: ask for the first thing offered, with nothing to go by.
         tool = next(iter(offered))
         required = offered[tool].get("parameters", {}).get("required", ())
-        return Goal(tool, {name: "unknown" for name in required})
+        return Goal(tool, dict.fromkeys(required, "unknown"))
     tool = rng.choice(choices)
     return Goal(tool, able[tool])
 

@@ -9,55 +9,19 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable
 from datetime import date
 from typing import Any
 
-import msgspec
-
-from poc.errors import did_you_mean
 from poc.sample.shop import today
-from poc.trajectory import EffectClass, ToolSchema
+from poc.sample.toolbox import STRING, TOOLS, Refusal, check_arguments, tool
+
+__all__ = ["RETURN_DAYS", "TOOLS", "Refusal", "check_arguments"]
 
 RETURN_DAYS = 30
 
-Function = Callable[..., dict[str, Any]]
-
-
-class Refusal(Exception):
-    """What the shop does not do, in words for the caller of the tool."""
-
-
-class Tool(msgspec.Struct, frozen=True):
-    """A tool: its schema as the model sees it and the function behind it."""
-
-    schema: ToolSchema
-    function: Function
-
-
-TOOLS: dict[str, Tool] = {}
-
-_STRING = {"type": "string", "minLength": 1}
-
-
-def _tool(effect: EffectClass, description: str, required: list[str], **properties: Any) -> Callable[[Function], Function]:
-    def register(function: Function) -> Function:
-        name = function.__name__
-        parameters = {
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": False,
-        }
-        schema = ToolSchema(name=name, description=description, parameters=parameters, origin="given", effect=effect)
-        TOOLS[name] = Tool(schema, function)
-        return function
-
-    return register
-
 
 def _id(what: str, pattern: str) -> dict[str, Any]:
-    return {**_STRING, "description": f"{what}, like {pattern}"}
+    return {**STRING, "description": f"{what}, like {pattern}"}
 
 
 _ORDER = _id("Number of the order", "W-20000")
@@ -65,39 +29,15 @@ _ITEM = _id("Number of the item in its order", "W-20000-1")
 _CUSTOMER = _id("Number of the customer", "C-100")
 
 
-def check_arguments(name: str, arguments: Any) -> str | None:
-    """What is wrong with the arguments of a known tool, or None. Covers the keywords that `TOOLS` uses."""
-    if not isinstance(arguments, dict):
-        return "Arguments must be a JSON object."
-    parameters = TOOLS[name].schema.parameters or {}
-    properties = parameters["properties"]
-    for key in parameters["required"]:
-        if key not in arguments:
-            return f"Argument '{key}' is missing."
-    for key, value in arguments.items():
-        rule = properties.get(key)
-        if rule is None:
-            return f"Unknown argument '{key}'.{did_you_mean(str(key), properties)}"
-        if rule["type"] == "string" and not (isinstance(value, str) and value.strip()):
-            return f"Argument '{key}' must be a text that is not empty."
-        if rule["type"] == "number" and (isinstance(value, bool) or not isinstance(value, (int, float))):
-            return f"Argument '{key}' must be a number."
-        if "enum" in rule and value not in rule["enum"]:
-            return f"Argument '{key}' must be one of: {', '.join(rule['enum'])}."
-        if "exclusiveMinimum" in rule and not rule["exclusiveMinimum"] < value < 1e9:
-            return f"Argument '{key}' must be greater than {rule['exclusiveMinimum']}."
-    return None
-
-
 # Reading -----------------------------------------------------------------------------------------------------
 
 
-@_tool(
+@tool(
     "read",
     "Find a customer by email address or by full name.",
     [],
-    email={**_STRING, "description": "Email address"},
-    name={**_STRING, "description": "Full name"},
+    email={**STRING, "description": "Email address"},
+    name={**STRING, "description": "Full name"},
 )
 def find_customer(db: sqlite3.Connection, email: str | None = None, name: str | None = None) -> dict[str, Any]:
     """Who is this?"""
@@ -111,18 +51,20 @@ def find_customer(db: sqlite3.Connection, email: str | None = None, name: str | 
     return dict(row)
 
 
-@_tool("read", "List all orders of a customer with status and products.", ["customer_id"], customer_id=_CUSTOMER)
+@tool("read", "List all orders of a customer with status and products.", ["customer_id"], customer_id=_CUSTOMER)
 def list_orders(db: sqlite3.Connection, customer_id: str) -> dict[str, Any]:
     """The customer's orders, newest first."""
     _customer(db, customer_id)
     orders = []
-    for row in db.execute("SELECT * FROM orders WHERE customer_id = ? ORDER BY placed_on DESC, order_id", (customer_id,)):
+    for row in db.execute(
+        "SELECT * FROM orders WHERE customer_id = ? ORDER BY placed_on DESC, order_id", (customer_id,)
+    ):
         products = [item["product"] for item in _items(db, row["order_id"])]
         orders.append({key: row[key] for key in ("order_id", "status", "placed_on")} | {"products": products})
     return {"customer_id": customer_id, "orders": orders}
 
 
-@_tool("read", "Get one order: items, prices, status, address, payment.", ["order_id"], order_id=_ORDER)
+@tool("read", "Get one order: items, prices, status, address, payment.", ["order_id"], order_id=_ORDER)
 def get_order(db: sqlite3.Connection, order_id: str) -> dict[str, Any]:
     """Everything about one order except its parcel."""
     order = _order(db, order_id)
@@ -135,7 +77,7 @@ def get_order(db: sqlite3.Connection, order_id: str) -> dict[str, Any]:
     }
 
 
-@_tool(
+@tool(
     "read",
     "Get a product with all its variants, prices and stock.",
     ["product_id"],
@@ -153,7 +95,7 @@ def get_product(db: sqlite3.Connection, product_id: str) -> dict[str, Any]:
     return {"product_id": product_id, "name": row["name"], "final_sale": bool(row["final_sale"]), "variants": variants}
 
 
-@_tool(
+@tool(
     "read",
     "Check whether the return policy allows an item to be returned or exchanged.",
     ["order_id", "item_id"],
@@ -174,7 +116,7 @@ def check_return_policy(db: sqlite3.Connection, order_id: str, item_id: str) -> 
     return {"order_id": order_id, "item_id": item_id, "eligible": verdict, "reason": reason}
 
 
-@_tool("read", "Track the shipment of an order at the carrier.", ["order_id"], order_id=_ORDER)
+@tool("read", "Track the shipment of an order at the carrier.", ["order_id"], order_id=_ORDER)
 def track_shipment(db: sqlite3.Connection, order_id: str) -> dict[str, Any]:
     """Where the parcel is."""
     order = _order(db, order_id)
@@ -191,12 +133,12 @@ def track_shipment(db: sqlite3.Connection, order_id: str) -> dict[str, Any]:
 # Writing -----------------------------------------------------------------------------------------------------
 
 
-@_tool(
+@tool(
     "irreversible",
     "Cancel an order that has not been shipped yet.",
     ["order_id", "reason"],
     order_id=_ORDER,
-    reason={**_STRING, "description": "Why, in a few words"},
+    reason={**STRING, "description": "Why, in a few words"},
 )
 def cancel_order(db: sqlite3.Connection, order_id: str, reason: str) -> dict[str, Any]:
     """Stop an order; the money is not returned by this."""
@@ -207,7 +149,7 @@ def cancel_order(db: sqlite3.Connection, order_id: str, reason: str) -> dict[str
     return {"order_id": order_id, "status": "cancelled"}
 
 
-@_tool(
+@tool(
     "irreversible",
     "Refund money for an order, or for one item of it, to the original payment method.",
     ["order_id", "amount"],
@@ -233,14 +175,14 @@ def refund_order(db: sqlite3.Connection, order_id: str, amount: float, item_id: 
     return {"order_id": order_id, "item_id": item_id, "refunded": cents / 100}
 
 
-@_tool(
+@tool(
     "write",
     "Change the delivery address of an order that has not been shipped yet.",
     ["order_id", "street", "city", "postal_code"],
     order_id=_ORDER,
-    street={**_STRING, "description": "Street and house number"},
-    city=_STRING,
-    postal_code=_STRING,
+    street={**STRING, "description": "Street and house number"},
+    city=STRING,
+    postal_code=STRING,
 )
 def change_address(db: sqlite3.Connection, order_id: str, street: str, city: str, postal_code: str) -> dict[str, Any]:
     """Send it elsewhere, while it is still here."""
@@ -252,7 +194,7 @@ def change_address(db: sqlite3.Connection, order_id: str, street: str, city: str
     return {"order_id": order_id, "address": dict(zip(("street", "city", "postal_code"), new, strict=True))}
 
 
-@_tool(
+@tool(
     "irreversible",
     "Exchange an item for another variant of the same product.",
     ["order_id", "item_id", "variant_id"],
@@ -278,7 +220,7 @@ def exchange_item(db: sqlite3.Connection, order_id: str, item_id: str, variant_i
     return {"item_id": item_id, "exchanged_for": variant_id}
 
 
-@_tool(
+@tool(
     "write",
     "Create a prepaid return label for a delivered item.",
     ["order_id", "item_id"],
@@ -296,7 +238,7 @@ def create_return_label(db: sqlite3.Connection, order_id: str, item_id: str) -> 
     return {"item_id": item_id, "label": f"RL-{item_id[2:]}"}
 
 
-@_tool(
+@tool(
     "write",
     "Open a claim with the carrier for a lost, missing or damaged parcel.",
     ["order_id", "kind"],
@@ -314,7 +256,7 @@ def open_claim(db: sqlite3.Connection, order_id: str, kind: str) -> dict[str, An
     return {"order_id": order_id, "claim": f"CL-{order_id[2:]}", "kind": kind}
 
 
-@_tool(
+@tool(
     "irreversible",
     "Send a replacement for an item that was lost or arrived damaged.",
     ["order_id", "item_id"],
@@ -334,12 +276,12 @@ def send_replacement(db: sqlite3.Connection, order_id: str, item_id: str) -> dic
     return {"item_id": item_id, "replacement": f"RP-{cursor.lastrowid}"}
 
 
-@_tool(
+@tool(
     "write",
     "Send the customer a message by email to confirm what was done.",
     ["customer_id", "text"],
     customer_id=_CUSTOMER,
-    text={**_STRING, "description": "What the customer reads"},
+    text={**STRING, "description": "What the customer reads"},
 )
 def send_message(db: sqlite3.Connection, customer_id: str, text: str) -> dict[str, Any]:
     """Write to the customer."""
@@ -348,12 +290,12 @@ def send_message(db: sqlite3.Connection, customer_id: str, text: str) -> dict[st
     return {"customer_id": customer_id, "sent": True}
 
 
-@_tool(
+@tool(
     "irreversible",
     "Escalate an order to the dispatch team, who look into it by hand.",
     ["order_id", "reason"],
     order_id=_ORDER,
-    reason={**_STRING, "description": "What they should do"},
+    reason={**STRING, "description": "What they should do"},
 )
 def escalate(db: sqlite3.Connection, order_id: str, reason: str) -> dict[str, Any]:
     """Hand it over to people."""
@@ -383,8 +325,8 @@ def _order(db: sqlite3.Connection, order_id: str) -> sqlite3.Row:
 def _items(db: sqlite3.Connection, order_id: str) -> list[dict[str, Any]]:
     rows = db.execute(
         "SELECT i.item_id, p.name AS product, p.product_id, i.variant_id, v.options, v.price / 100.0 AS price,"
-        " i.quantity, i.exchanged_for FROM items i JOIN variants v USING (variant_id) JOIN products p USING (product_id)"
-        " WHERE i.order_id = ? ORDER BY i.item_id",
+        " i.quantity, i.exchanged_for FROM items i JOIN variants v USING (variant_id)"
+        " JOIN products p USING (product_id) WHERE i.order_id = ? ORDER BY i.item_id",
         (order_id,),
     )
     return [dict(row) for row in rows]

@@ -52,7 +52,11 @@ def improvise(
     for call in reading.calls:
         for key in arguments.keys() & call.arguments.keys():
             rule = schema.get("properties", {}).get(key, {})
-            plain = isinstance(rule, Mapping) and rule.get("type") == "string" and set(rule) <= {"type", "description", "title"}
+            plain = (
+                isinstance(rule, Mapping)
+                and rule.get("type") == "string"
+                and set(rule) <= {"type", "description", "title"}
+            )
             if plain and isinstance(call.arguments[key], str):
                 arguments[key] = call.arguments[key]
     return [(name, arguments)]
@@ -87,7 +91,7 @@ def _object(schema: Mapping[str, Any], rng: random.Random, root: Mapping[str, An
     required = set(schema.get("required") or ())
     wanted = [name for name in properties if name in required or (depth < 2 and rng.random() < 0.3)]
     drawn = {name: draw(properties[name], rng, root, depth + 1) for name in wanted}
-    return drawn | {name: "x" for name in required - set(properties)}
+    return drawn | dict.fromkeys(required - set(properties), "x")
 
 
 def _array(schema: Mapping[str, Any], rng: random.Random, root: Mapping[str, Any], depth: int) -> list[Any]:

@@ -96,4 +96,6 @@ class World:
 
 
 def _error(text: str) -> ToolResult:
+    # A name from the model may hold half a character, which no message can carry.
+    text = text.encode(errors="replace").decode()
     return ToolResult(content=msgspec.json.encode({"error": text}).decode(), is_error=True)
