@@ -10,36 +10,45 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from poc import frames
 from poc.errors import InputError
 from poc.frames import latest_experiment
-from poc.ingest import ImportResult, JoinResult, import_logs, join_outcomes, set_effect
+from poc.ingest import FIELDS, FileFacts, ImportResult, JoinResult, describe, import_logs, join_outcomes, set_effect
 from poc.language import Language
 from poc.models.settings import ModelSettings
 from poc.progress import ScoreSummary, Validity, score, validity
 from poc.readiness import Readiness, assess
+from poc.readiness import describe as readiness_lines
+from poc.readiness import headline as readiness_headline
+from poc.readiness import stored as load_readiness
 from poc.replay import Experiment, Preview, ReplayStatus, RunSummary, load_experiment, make_plan, store_plan
 from poc.replay import preview as _preview
 from poc.replay import run as _run
 from poc.replay import status as _status
 from poc.replay.experiment import BudgetLimits, ContextSettings, EnvironmentSettings, Limits, Plan, Thresholds
-from poc.report import build_report
-from poc.sample import ensure_sample, running_server, serve
+from poc.report import build_report, plots
+from poc.report.build import document
+from poc.report.document import Document
+from poc.report.facts import read_facts
+from poc.sample import ensure_sample, is_sample, running_server, serve
 from poc.subgoals import SubgoalSet, active_sets, load_sets, parse_set, store_sets
 from poc.verdict import Comparison, Verdict, compare, exit_code, load_verdict
 from poc.verdict import decide as _decide
 from poc.workspace import Workspace
 
 __all__ = [
+    "FIELDS",
     "BudgetLimits",
     "Comparison",
     "ContextSettings",
+    "Document",
     "EnvironmentSettings",
     "Experiment",
+    "FileFacts",
     "ImportResult",
     "JoinResult",
     "Limits",
@@ -60,21 +69,28 @@ __all__ = [
     "check_subgoals",
     "comparison",
     "decide",
+    "describe",
     "ensure_sample",
     "exit_code",
     "frames",
     "import_logs",
+    "is_sample",
     "join_outcomes",
     "latest_experiment",
     "load_experiment",
+    "load_readiness",
     "load_subgoals",
     "load_verdict",
     "open",
     "parse_set",
     "plan",
+    "plots",
     "preview",
     "readiness",
+    "readiness_headline",
+    "readiness_lines",
     "report",
+    "report_document",
     "run",
     "running_server",
     "score",
@@ -200,3 +216,8 @@ def report(
                 f"The report cannot be written: {error.strerror}.", where=str(path), todo="Choose another place."
             ) from error
     return html
+
+
+def report_document(workspace: Workspace, experiment_id: str | None = None, *, language: Language = "en") -> Document:
+    """The report's parts (summary, figures, tables) before they become HTML, for pages and notebooks."""
+    return document(read_facts(workspace, latest_experiment(workspace, experiment_id)), language)

@@ -30,8 +30,8 @@ def experiment(workspace: api.Workspace) -> str | None:
         return say("replay.option", name=row["name"], id=experiment_id[:8], status=named("status", row["status"]))
 
     chosen = st.selectbox(say("replay.experiment"), list(options), index=list(options).index(asked), format_func=label)
-    show(chosen)
-    return chosen
+    show(chosen or asked)
+    return chosen or asked
 
 
 def show(experiment_id: str) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import streamlit as st
 
-from poc import api
+from poc import api, jobs
 from poc.ui import work
 from poc.ui.reads import read
-from poc.ui.show import Mood, empty, number, percent_column, plain
+from poc.ui.show import Mood, empty, percent_column, plain
 from poc.ui.stages import PAGES
 from poc.ui.words import language, named, say
 
@@ -20,42 +20,53 @@ _ICONS = {"READY": ":material/check_circle:", "PARTIAL": ":material/error:", "NO
 _EFFECTS = ("read", "write", "irreversible")
 
 
-def level(workspace: api.Workspace) -> Any | None:
-    """The level in words, checked at once where it never was or logs came in since; None where there is no log."""
+def level(workspace: api.Workspace) -> api.Readiness | None:
+    """The level in words, checked at once where it never was; None where there is nothing to check."""
     if not read(api.frames.counts, workspace)["runs"]:
         empty(say("readiness.nothing"), say("readiness.nothing_text"), icon=":material/fact_check:")
         st.page_link(PAGES["data"], label=say("shell.continue", page=say("data.title")))
         return None
     found = read(api.load_readiness, workspace)
-    work.watched(workspace, VERB)
+    job = work.watched(workspace, VERB)
     if found is None:
-        if not work.running(workspace, VERB):
+        last = jobs.latest(workspace, VERB)
+        if last is None or last.state == "done":
             work.begin(workspace, VERB)
         return None
     with st.container(border=True):
         st.markdown(f"## :{_MOODS[found.level]}[{_ICONS[found.level]} {named('level', found.level)}]")
-        st.markdown(say(f"readiness.{found.level}"))
-        busy = work.running(workspace, VERB)
+        st.markdown(plain(api.readiness_headline(found, language())))
+        if found.level != "READY":
+            st.caption(say(f"readiness.{found.level}"))
+        if _stale(workspace, found):
+            st.caption(f":orange[:material/update:] {say('readiness.stale')}")
+        busy = job is None and work.running(workspace, VERB)
         if st.button(say("readiness.again"), type="tertiary", icon=":material/refresh:", disabled=busy):
             work.begin(workspace, VERB)
     return found
 
 
-def checks(found: Any) -> None:
+def _stale(workspace: api.Workspace, found: api.Readiness) -> bool:
+    newest = read(api.frames.sources, workspace)["imported_at"].max()
+    return bool(newest > found.assessed_at)
+
+
+def checks(found: api.Readiness) -> None:
     """Share of steps or runs that have what each check asks for."""
     st.subheader(say("readiness.checks"), anchor=False)
+    lines = api.readiness_lines(found, language())
     rows = pd.DataFrame(
         [
             {
-                "label": check.name(language()),
+                "label": line.title,
                 "share": check.share,
                 "present": check.present,
                 "total": check.total,
-                "unit": named("unitname", check.unit),
                 "level": check.level,
-                "shown": named("checklevel", check.level),
+                "count": line.count,
+                "shown": line.level,
             }
-            for check in found.checks
+            for check, line in zip(found.checks, lines, strict=True)
         ]
     )
     st.plotly_chart(
@@ -68,34 +79,31 @@ def checks(found: Any) -> None:
         st.dataframe(
             rows,
             hide_index=True,
-            column_order=["label", "share", "present", "total", "unit", "shown"],
+            column_order=["label", "share", "count", "shown"],
             column_config={
-                "label": say("column.check"),
+                "label": st.column_config.TextColumn(say("column.check"), width="medium"),
                 "share": percent_column(say("column.share")),
-                "present": st.column_config.NumberColumn(say("column.present"), format="localized"),
-                "total": st.column_config.NumberColumn(say("column.total"), format="localized"),
-                "unit": say("column.unit"),
+                "count": st.column_config.TextColumn(say("column.present"), width="medium"),
                 "shown": say("column.level"),
             },
         )
 
 
-def gaps(found: Any) -> None:
+def gaps(found: api.Readiness) -> None:
     """What each gap blocks later, and how it is closed; the worst first."""
     st.subheader(say("readiness.gaps"), anchor=False)
-    open_ones = [check for check in found.checks if check.level != "ok"]
+    lines = api.readiness_lines(found, language())
+    open_ones = [pair for pair in zip(found.checks, lines, strict=True) if pair[0].level != "ok"]
     if not open_ones:
         st.caption(f":green[:material/check_circle:] {say('readiness.no_gaps')}")
-    for check in sorted(open_ones, key=lambda check: check.level != "missing"):
+    for check, line in sorted(open_ones, key=lambda pair: pair[0].level != "missing"):
         with st.container(border=True):
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.markdown(f"**{plain(check.name(language()))}**", width="content")
-                colour: Mood = "red" if check.level == "missing" else "orange"
-                st.badge(named("checklevel", check.level), color=colour)
-                have = f"{number(check.present)} / {number(check.total)} {named('unitname', check.unit)}"
-                st.markdown(f":small[:gray[{have}]]", width="content")
-            st.markdown(f":gray[{say('readiness.blocks')}] {plain(check.blocks(language()))}")
-            st.markdown(f":gray[{say('readiness.remedy')}] {plain(check.remedy(language()))}")
+                st.markdown(f"**{plain(line.title)}**", width="content")
+                st.badge(line.level, color="red" if check.level == "missing" else "orange")
+                st.markdown(f":small[:gray[{plain(line.count)}]]", width="content")
+            st.markdown(f":gray[{say('readiness.blocks')}] {plain(line.blocks)}")
+            st.markdown(f":gray[{say('readiness.remedy')}] {plain(line.remedy)}")
 
 
 def tools(workspace: api.Workspace) -> None:
@@ -130,6 +138,6 @@ def tools(workspace: api.Workspace) -> None:
     ]
     if st.button(say("readiness.save_effects"), icon=":material/save:", disabled=not changed):
         for tool, effect in changed:
-            api.set_effect(workspace, tool, effect)
+            api.set_effect(workspace, tool, cast(Any, effect))
         st.toast(say("readiness.saved", n=len(changed)), icon=":material/save:")
         st.rerun()
