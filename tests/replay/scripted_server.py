@@ -62,7 +62,6 @@ class ScriptedServer:
         self.gate_waits_for = 1
         """`reached_gate` is set when so many requests wait."""
         self.reached_gate = threading.Event()
-        self.closing = threading.Event()
 
     async def respond(self, request: Request) -> Response:
         body = json.loads(await request.body())
@@ -74,10 +73,10 @@ class ScriptedServer:
         if self.gate is not None and number > self.gate_after:
             if number >= self.gate_after + self.gate_waits_for:
                 self.reached_gate.set()
-            while not (self.gate.is_set() or self.closing.is_set()):
-                await asyncio.sleep(0.005)
-        while say.hang and not self.closing.is_set() and not await request.is_disconnected():
-            await asyncio.sleep(0.005)
+            await asyncio.to_thread(self.gate.wait)
+        if say.hang:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
         if say.status != 200:
             return JSONResponse({"error": {"message": f"scripted {say.status}"}}, status_code=say.status)
         headers = {} if say.simulated is None else {"x-poc-simulated": say.simulated}
@@ -124,7 +123,8 @@ def scripted_server(policy: Policy, *, port: int = 0) -> Iterator[ScriptedServer
     try:
         yield state
     finally:
-        state.closing.set()
+        if state.gate is not None:
+            state.gate.set()
         server.should_exit = True
         thread.join()
         listening.close()
