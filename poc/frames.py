@@ -175,7 +175,7 @@ def subgoal_counts(workspace: Workspace) -> pd.DataFrame:
                    spec->>('$.subgoals[' || position || '].title') AS title,
                    (spec->>('$.subgoals[' || position || '].weight'))::DOUBLE AS weight,
                    (spec->>('$.subgoals[' || position || '].required'))::BOOLEAN AS required
-            FROM (SELECT *, unnest(range(json_array_length(spec, '$.subgoals'))) AS position FROM sets)
+            FROM (SELECT *, unnest(range(json_array_length(spec, '$.subgoals')::BIGINT)) AS position FROM sets)
         ),
         firsts AS (
             SELECT run_id, set_hash, subgoal, min(step) AS step FROM achievements
