@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from poc.errors import InputError, did_you_mean
 from poc.trajectory import Message, Outcome, ReferenceCall, Run, Step, Usage
 from poc.workspace import Workspace
@@ -20,6 +22,14 @@ FROM runs r LEFT JOIN tasks t USING (task_id) JOIN outcomes o USING (run_id)
 """
 _CHUNK = 200
 """Runs that are fetched at a time: memory stays bounded, and the file is not held while a caller works."""
+
+
+class _Reference(msgspec.Struct):
+    tool: str
+    arguments: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_decode_reference = msgspec.json.Decoder(list[_Reference]).decode
 
 
 def load_run(workspace: Workspace, run_id: str) -> Run:
@@ -39,19 +49,19 @@ def iter_runs(
     *,
     where: str = "true",
     parameters: Sequence[Any] | None = None,
-    tool_calls_only: bool = False,
+    messages: bool = True,
 ) -> Iterator[tuple[str, Run]]:
     """(run_id, run) in the order of their ids.
 
     where: a condition in SQL over the columns of ``runs``, with ``?`` for
     `parameters`; it is the caller's own text and never comes from a log.
-    tool_calls_only: leave the messages out, for callers that need steps alone.
+    messages: False leaves them out, for callers that need steps alone.
     """
     ids = [
         row["run_id"] for row in workspace.rows(f"SELECT run_id FROM runs WHERE {where} ORDER BY run_id", parameters)
     ]
     for start in range(0, len(ids), _CHUNK):
-        yield from _load(workspace, ids[start : start + _CHUNK], messages=not tool_calls_only)
+        yield from _load(workspace, ids[start : start + _CHUNK], messages=messages)
 
 
 def _load(workspace: Workspace, ids: list[str], *, messages: bool = True) -> Iterator[tuple[str, Run]]:
@@ -88,10 +98,9 @@ def _run(row: dict[str, Any]) -> Run:
     if row["reference"] is not None:
         reference = [
             ReferenceCall(
-                tool=call["tool"],
-                arguments_json=None if call["arguments"] is None else json.dumps(call["arguments"], ensure_ascii=False),
+                tool=call.tool, arguments_json=text if (text := bytes(call.arguments).decode()) != "null" else None
             )
-            for call in json.loads(row["reference"])
+            for call in _decode_reference(row["reference"])
         ]
     outcome = None
     if row["final_outcome"] is not None:

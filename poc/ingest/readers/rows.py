@@ -38,7 +38,10 @@ def is_one_object(sample: bytes) -> bool:
 def columns_of(sample: bytes) -> list[str]:
     """The column names that the first part of a file shows; empty if it is no table."""
     if is_csv(sample):
-        header = next(csv.reader(io.StringIO(_text(sample)), delimiter=_delimiter(sample)), [])
+        try:
+            header = next(csv.reader(io.StringIO(_text(sample), newline=None), delimiter=_delimiter(sample)), [])
+        except csv.Error:
+            return []  # no table
         names = [name.strip() for name in header]
         return names if len(names) > 1 and all(names) and len(set(names)) == len(names) else []
     seen: dict[str, None] = {}
@@ -136,12 +139,12 @@ def _first_objects(sample: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _delimiter(sample: bytes) -> str:
-    first = _text(sample).split("\n", 1)[0]
+    first = next(iter(_text(sample).splitlines()), "")
     return max(",;\t|", key=first.count)
 
 
 def _text(sample: bytes) -> str:
-    return sample.removeprefix(b"\xef\xbb\xbf").decode(errors="replace").replace("\r\n", "\n")
+    return sample.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
 
 
 def _has_surrogate(text: str) -> bool:
