@@ -9,12 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from poc.language import Language
-from poc.report.document import Badge, Block, Heading, Section, Table, Text
+from poc.report.document import Badge, Block, Heading, Section, Table, Text, Tone
 from poc.report.facts import Facts
 from poc.report.measures import level_of, level_per_100, value_of
 from poc.report.numbers import Cell, decimal, interval, number, percent, points, probability, ratio, seconds, usd, whole
 from poc.report.wording import arm_name, named, phrase, say, spoken
 from poc.verdict import Contrast
+
+MOST_TOOLS = 15
+"""Tools of the mix that are listed, by their share in the log."""
 
 
 def details(facts: Facts, language: Language) -> Section:
@@ -129,7 +132,8 @@ def _primary(facts: Facts, language: Language) -> list[Block]:
         unpaired=number(contrast.unpaired, whole, "verdict"),
         p=number(contrast.p_value, probability, "verdict"),
     )
-    blocks: list[Block] = [Heading(_title(contrast, language)), table, Text(counts)]
+    title = say("heading.primary", language, contrast=_title(contrast, language))
+    blocks: list[Block] = [Heading(title), table, Text(counts)]
     if contrast.bounds is not None and contrast.bounds.trials:
         blocks.append(
             Text(
@@ -212,9 +216,9 @@ def _fidelity(facts: Facts, language: Language) -> list[Block]:
     found = facts.verdict.comparison.fidelity
     gate = next((line for line in facts.verdict.criteria if line.criterion == "fidelity"), None)
     blocks: list[Block] = [Heading(say("heading.fidelity", language))]
-    tone = "bad" if found.finding == "different" else "open" if found.finding == "unknown" else "plain"
     if gate is not None:
-        blocks.append(Text(spoken(gate.reason, "criteria", language), tone))
+        tones: dict[str, Tone] = {"broken": "bad", "open": "open"}
+        blocks.append(Text(spoken(gate.reason, "criteria", language), tones.get(gate.status, "plain")))
     if found.finding not in ("alike", "different"):
         return blocks
     rows: list[list[Cell | Badge]] = [
@@ -233,20 +237,7 @@ def _fidelity(facts: Facts, language: Language) -> list[Block]:
             interval(found.steps.low, found.steps.high, _signed_two, "verdict", language),
         ],
     ]
-    tools = sorted(
-        found.logged_tools.keys() | found.replayed_tools.keys(), key=lambda tool: -found.logged_tools.get(tool, 0.0)
-    )
-    rows.extend(
-        [
-            phrase("row.tool_share", language, tool=tool),
-            number(found.logged_tools.get(tool), _percent_1, "verdict"),
-            number(found.replayed_tools.get(tool), _percent_1, "verdict"),
-            "",
-            "",
-        ]
-        for tool in tools[:12]
-    )
-    keys = ("measure", "logged", "replayed", "difference", "interval")
+    keys = ("measure", "logged", "replayed", "difference_only", "interval")
     blocks.append(
         Table(
             say("table.fidelity", language, control=arm_name(facts.plan.primary[1], language)),
@@ -260,6 +251,27 @@ def _fidelity(facts: Facts, language: Language) -> list[Block]:
                 runs=number(found.logged_runs, whole, "verdict"),
                 distance=number(found.tool_distance, _percent_1, "verdict"),
             ),
+        )
+    )
+    tools = sorted(
+        found.logged_tools.keys() | found.replayed_tools.keys(),
+        key=lambda tool: (-found.logged_tools.get(tool, 0.0), tool),
+    )
+
+    def share(tool: str, mix: dict[str, float]) -> Cell:
+        # A tool that is not in a mix was never called there: a known zero.
+        return number(mix[tool], _percent_1, "verdict") if tool in mix else percent(0, 1)
+
+    mix: list[list[Cell | Badge]] = [
+        [tool, share(tool, found.logged_tools), share(tool, found.replayed_tools)] for tool in tools[:MOST_TOOLS]
+    ]
+    blocks.append(
+        Table(
+            say("table.tools", language),
+            [say("head." + key, language) for key in ("tool", "logged", "replayed")],
+            mix,
+            frozenset({1, 2}),
+            say("note.more_tools", language, shown=MOST_TOOLS, all=len(tools)) if len(tools) > MOST_TOOLS else None,
         )
     )
     return blocks

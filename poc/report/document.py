@@ -31,6 +31,11 @@ class Table(msgspec.Struct, tag=True):
     numeric: frozenset[int] = frozenset()
     note: Cell | None = None
 
+    @property
+    def wordy(self) -> bool:
+        """Whether a cell holds a sentence: such a table is stacked on a narrow screen."""
+        return any(len(str(cell)) > 50 for row in self.rows for cell in row if not isinstance(cell, Badge))
+
 
 class Plot(msgspec.Struct, tag=True):
     """A figure with what it shows in words, and the table of the same numbers."""

@@ -189,9 +189,9 @@ def _latency(facts: Facts, language: Language) -> list[Block]:
 def _progress(facts: Facts, language: Language) -> list[Block]:
     """Only where trials take several steps: a next-step replay has one."""
     frame = facts.progress_steps
-    if facts.plan.mode == "next_step" or frame.empty or frame["step"].max() < 1 or not (frame["progress"] > 0).any():
+    last = max((int(step) for step in frame["step"]), default=0)
+    if facts.plan.mode == "next_step" or last < 1 or not any(value > 0 for value in frame["progress"]):
         return []
-    last = int(frame["step"].max())
     chosen = sorted({round(last * part / 6) for part in range(1, 7)})
     rows: list[list[Cell | Badge]] = []
     for arm in dict.fromkeys(frame["arm"]):

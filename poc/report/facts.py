@@ -13,16 +13,18 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from poc.errors import InputError
+from poc.errors import InputError, did_you_mean
 from poc.progress import Validity, validity
 from poc.readiness import Readiness, stored
 from poc.replay.experiment import Plan
 from poc.verdict import Verdict, load_verdict
-from poc.workspace import Workspace
+from poc.workspace import Connection, Workspace
 
 _PER_TASK_AND_STEP = """\
 WITH mine AS (SELECT trial_id, arm, task_id FROM trials WHERE experiment_id = $experiment),
-reach AS (SELECT least(40, coalesce(quantile_disc(steps, 0.95), 0)) AS last FROM trials WHERE experiment_id = $experiment),
+reach AS (
+    SELECT least(40, coalesce(quantile_disc(steps, 0.95), 0)) AS last FROM trials WHERE experiment_id = $experiment
+),
 grid AS (SELECT mine.*, unnest(range(0, last + 1)) AS step FROM mine, reach),
 known AS (SELECT trial_id, step + 1 AS step, progress FROM replay_steps WHERE progress IS NOT NULL),
 held AS (
@@ -55,8 +57,9 @@ FROM trials WHERE experiment_id = $experiment""",
     "requests": """\
 SELECT count(*) AS requests, count_if(r.error IS NOT NULL) AS failed, sum(r.retries) AS retries,
        sum(r.backoff_s) AS backoff_s, count_if(r.input_tokens IS NULL OR r.output_tokens IS NULL) AS without_usage,
-       sum(r.input_tokens) AS input_tokens, sum(r.output_tokens) AS output_tokens, sum(r.cached_tokens) AS cached_tokens,
-       sum(r.reasoning_tokens) AS reasoning_tokens, sum(r.context_tokens) AS context_tokens,
+       sum(r.input_tokens) AS input_tokens, sum(r.output_tokens) AS output_tokens,
+       sum(r.cached_tokens) AS cached_tokens, sum(r.reasoning_tokens) AS reasoning_tokens,
+       sum(r.context_tokens) AS context_tokens,
        sum(r.input_tokens) + sum(r.output_tokens) AS tokens, min(r.sent_at) AS first_sent, max(r.sent_at) AS last_sent
 FROM requests r JOIN trials t USING (trial_id) WHERE t.experiment_id = $experiment""",
     "costs": """\
@@ -76,7 +79,8 @@ SELECT arm, coalesce(stop_reason, status) AS ending, count(*) AS trials
 FROM trials WHERE experiment_id = $experiment GROUP BY ALL ORDER BY arm, trials DESC, ending""",
     "judgements": """\
 SELECT t.arm, j.judge, count(j.value) AS n, avg(j.value::INTEGER) AS share
-FROM judgements j JOIN trials t USING (trial_id) WHERE t.experiment_id = $experiment GROUP BY ALL ORDER BY j.judge, t.arm""",
+FROM judgements j JOIN trials t USING (trial_id) WHERE t.experiment_id = $experiment
+GROUP BY ALL ORDER BY j.judge, t.arm""",
     "findings": "SELECT check_id, unit, present, total, level, assessed_at FROM findings ORDER BY unit DESC, check_id",
     "sets": """\
 WITH used AS (
@@ -89,12 +93,17 @@ FROM subgoal_sets g JOIN used USING (set_hash) ORDER BY g.category""",
     "log": """\
 SELECT (SELECT count(*) FROM runs) AS runs, (SELECT count(*) FROM steps) AS steps,
        (SELECT count(DISTINCT task_id) FROM runs) AS tasks,
-       (SELECT count(*) FROM outcomes WHERE outcome IS NOT NULL) AS outcomes, (SELECT count(*) FROM rejects) AS rejects""",
+       (SELECT count(*) FROM outcomes WHERE outcome IS NOT NULL) AS outcomes,
+       (SELECT count(*) FROM rejects) AS rejects""",
     "effects": """\
 SELECT count(DISTINCT s.tool) AS tools, count(DISTINCT s.tool) FILTER (coalesce(k.effect_is_guess, true)) AS guessed
-FROM replay_steps s JOIN trials t USING (trial_id) LEFT JOIN tools k USING (tool) WHERE t.experiment_id = $experiment""",
+FROM replay_steps s JOIN trials t USING (trial_id) LEFT JOIN tools k USING (tool)
+WHERE t.experiment_id = $experiment""",
 }
 """Name -> SQL, with ``$experiment`` for the experiment's id."""
+
+_FRAMES = ("latency", "progress_steps")
+"""Queries whose result is drawn."""
 
 
 class Facts(msgspec.Struct, kw_only=True):
@@ -134,44 +143,68 @@ class Facts(msgspec.Struct, kw_only=True):
 
 
 def read_facts(workspace: Workspace, experiment_id: str) -> Facts:
-    """Read everything; raises `InputError` when there is no such experiment, no trial or no verdict yet."""
-    experiments = _rows(workspace, "experiment", experiment_id)
+    """Read everything; raises `InputError` when there is no such experiment, or no verdict on it yet."""
     verdict = load_verdict(workspace, experiment_id)
-    if not experiments or verdict is None:
-        raise InputError(
-            f"There is no verdict for the experiment '{experiment_id}' yet, so there is nothing to report.",
-            where=str(workspace.path),
-            todo="Run it to the end (poc replay run), then decide (poc decide).",
-        )
-    experiment = experiments[0]
+    if verdict is None:
+        raise _nothing(workspace, experiment_id)
+    with workspace.read() as db:
+        frames = {name: db.execute(QUERIES[name], {"experiment": experiment_id}).df() for name in _FRAMES}
+        rows = {name: _rows(db, sql, experiment_id) for name, sql in QUERIES.items() if name not in _FRAMES}
+    experiment = rows["experiment"][0]
     plan = Plan.model_validate_json(experiment["plan"])
     order = {arm: place for place, arm in enumerate(plan.arms)}
-
-    def by_arm(name: str) -> dict[str, dict[str, Any]]:
-        return {row["arm"]: row for row in _rows(workspace, name, experiment_id)}
-
-    def frame(name: str) -> pd.DataFrame:
-        found = workspace.frame(QUERIES[name], {"experiment": experiment_id})
-        return found.sort_values("arm", key=lambda arms: arms.map(order), kind="stable").reset_index(drop=True)
-
+    for name, frame in frames.items():
+        frames[name] = frame.sort_values("arm", key=lambda arms: arms.map(order), kind="stable").reset_index(drop=True)
     return Facts(
         workspace_name=workspace.path.name,
         experiment=experiment,
         plan=plan,
         estimate=msgspec.json.decode(experiment["estimate"]) if experiment["estimate"] else None,
         verdict=verdict,
-        totals=_rows(workspace, "totals", experiment_id)[0],
-        requests=_rows(workspace, "requests", experiment_id)[0],
-        costs=by_arm("costs"),
-        latency=frame("latency"),
-        progress_steps=frame("progress_steps"),
-        endings=_rows(workspace, "endings", experiment_id),
-        judgements=_rows(workspace, "judgements", experiment_id),
+        totals=rows["totals"][0],
+        requests=rows["requests"][0],
+        costs={row["arm"]: row for row in rows["costs"]},
+        latency=frames["latency"],
+        progress_steps=frames["progress_steps"],
+        endings=rows["endings"],
+        judgements=rows["judgements"],
         readiness=stored(workspace),
         validity={found.category: found for found in validity(workspace, confidence=plan.thresholds.confidence)},
-        sets=_rows(workspace, "sets", experiment_id),
-        log=_rows(workspace, "log", None)[0],
-        effects=_rows(workspace, "effects", experiment_id)[0],
+        sets=rows["sets"],
+        log=rows["log"][0],
+        effects=rows["effects"][0],
+    )
+
+
+def _nothing(workspace: Workspace, experiment_id: str) -> InputError:
+    """Why there is nothing to report: no such experiment, not run, not finished, or not decided."""
+    rows = workspace.rows(
+        """
+        SELECT e.status, (SELECT count(*) FROM trials t WHERE t.experiment_id = e.experiment_id) AS trials
+        FROM experiments e WHERE e.experiment_id = ?
+        """,
+        [experiment_id],
+    )
+    where = f"{workspace.path}, experiment {experiment_id}"
+    if not rows:
+        known = [row["experiment_id"] for row in workspace.rows("SELECT experiment_id FROM experiments")]
+        return InputError(
+            f"There is no experiment '{experiment_id}' in this workspace.{did_you_mean(experiment_id, known)}",
+            where=str(workspace.path),
+            todo="Name one that is there, or plan one: poc replay plan",
+        )
+    if not rows[0]["trials"]:
+        return InputError(
+            "This experiment has no finished trial yet, so there is nothing to report.",
+            where=where,
+            todo="Run it (poc replay run), then decide (poc decide).",
+        )
+    trials = rows[0]["trials"]
+    finish = "" if rows[0]["status"] == "finished" else "Resume it (poc replay resume) if it should go on. "
+    return InputError(
+        f"This experiment has {trials} finished {'trial' if trials == 1 else 'trials'}, but no verdict yet.",
+        where=where,
+        todo=finish + "Decide first: poc decide",
     )
 
 
@@ -180,6 +213,7 @@ def printed(name: str, experiment_id: str) -> str:
     return QUERIES[name].replace("$experiment", "'" + experiment_id.replace("'", "''") + "'")
 
 
-def _rows(workspace: Workspace, name: str, experiment_id: str | None) -> list[dict[str, Any]]:
-    sql = QUERIES[name]
-    return workspace.rows(sql, {"experiment": experiment_id} if "$experiment" in sql else None)
+def _rows(db: Connection, sql: str, experiment_id: str) -> list[dict[str, Any]]:
+    result = db.execute(sql, {"experiment": experiment_id}) if "$experiment" in sql else db.execute(sql)
+    names = [column[0] for column in result.description or []]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]

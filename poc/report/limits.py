@@ -46,7 +46,7 @@ def limits(facts: Facts, language: Language) -> Section:
         items.append(say("limit.one_repeat", language))
     if facts.totals["restarts"]:
         items.append(phrase("limit.restarts", language, restarts=number(facts.totals["restarts"], whole, "totals")))
-    if facts.effects["guessed"]:
+    if plan.mode == "next_step" and facts.effects["guessed"]:  # an environment declares its effects itself
         items.append(
             phrase(
                 "limit.effects",
@@ -71,7 +71,7 @@ def limits(facts: Facts, language: Language) -> Section:
     models = say("list.comma", language).join(comparison.models) or plan.model.name
     items.append(say("limit.model", language, model=models))
     items.append(say("limit.estimates", language))
-    if len(comparison.primary.measures()) and comparison.primary.outcome.interval.low is not None:
+    if comparison.primary.outcome.interval.bounded:
         items.append(say("limit.confidence", language, confidence=percent(comparison.confidence)))
     return Section("limits", say("section.limits", language), [Bullets(items)])
 

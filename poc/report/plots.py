@@ -65,8 +65,8 @@ def criteria_forest(frame: pd.DataFrame, language: Language = "en") -> go.Figure
     frame: label, value, low, high, threshold, unit (points, ratio or number), status (met, broken, open, off).
     """
     rows = frame.to_dict("records")
-    figure = make_subplots(rows=max(1, len(rows)), cols=1, vertical_spacing=min(0.16, 0.5 / max(1, len(rows))))
-    _style(figure, height=80 + 92 * max(1, len(rows)))
+    figure = make_subplots(rows=max(1, len(rows)), cols=1, vertical_spacing=min(0.2, 0.66 / max(1, len(rows))))
+    _style(figure, height=60 + 116 * max(1, len(rows)))
     for number, row in enumerate(rows, start=1):
         unit = row["unit"]
         scale = 100 if unit == "points" else 1
@@ -95,14 +95,17 @@ def criteria_forest(frame: pd.DataFrame, language: Language = "en") -> go.Figure
         if threshold is not None:
             figure.add_vline(x=threshold, line={"dash": "dash", "width": 2, "color": "#d0432b"}, row=number, col=1)  # pyright: ignore[reportArgumentType]
         domain = figure.layout[f"yaxis{number if number > 1 else ''}"].domain
-        title = f"<b>{html.escape(row['label'])}</b> · {html.escape(say('unit.' + unit, language))}"
+        notes = [] if unit == "ratio" else [say("unit." + unit, language)]  # a ratio carries its sign
         if threshold is not None:
-            title += f" · <span style='color:#d0432b'>┆</span> {write(row['threshold'])}"
+            notes.append(say("plot.threshold", language, value=write(row["threshold"])))
+        title = f"<b>{html.escape(row['label'])}</b>"
+        if notes:
+            title += f"<br><span style='font-size:11px'>{html.escape(' · '.join(notes))}</span>"
         figure.add_annotation(
             text=title, xref="paper", yref="paper", x=0, y=domain[1], xanchor="left", yanchor="bottom",
             showarrow=False, font={"size": 13},
         )  # fmt: skip
-    figure.update_layout(margin={"t": 34, "l": 12})
+    figure.update_layout(margin={"t": 46, "l": 12})
     figure.update_yaxes(automargin=False)
     return figure
 
@@ -153,7 +156,8 @@ def latency_distribution(frame: pd.DataFrame, language: Language = "en") -> go.F
             )
         )  # fmt: skip
         figure.add_annotation(
-            x=row["p95"], y=label, text="  " + say("plot.median", language, value=seconds(row["median"])), showarrow=False, xanchor="left", yanchor="middle",
+            x=row["p95"], y=label, text="  " + say("plot.median", language, value=seconds(row["median"])),
+            showarrow=False, xanchor="left", yanchor="middle",
         )  # fmt: skip
     figure.update_xaxes(title_text=say("plot.latency_axis", language), rangemode="tozero")
     return figure
@@ -168,21 +172,22 @@ def progress_over_steps(frame: pd.DataFrame, language: Language = "en") -> go.Fi
     arms = list(dict.fromkeys(frame["arm"]))
     dashes = dict(zip(arms, ("dot", "dash", "solid", "dashdot", "longdash"), strict=False))
     for arm in arms:
-        rows = frame[frame["arm"] == arm].sort_values("step")
+        rows = frame.loc[frame["arm"] == arm].sort_values(by="step")
         base = colour(arm, arms)
         name = arm_name(arm, language)
-        if rows["low"].notna().any():
+        if bool(rows["low"].notna().any()):
             band = rows.dropna(subset=["low", "high"])
             figure.add_trace(
                 go.Scatter(
                     x=[*band["step"], *band["step"][::-1]], y=[*(band["high"] * 100), *(band["low"][::-1] * 100)],
-                    fill="toself", fillcolor=_faded(base), line={"width": 0}, hoverinfo="skip", showlegend=False,
+                    fill="toself", fillcolor=_faded(base), mode="lines", line={"width": 0}, hoverinfo="skip",
+                    showlegend=False,
                 )
             )  # fmt: skip
         figure.add_trace(
             go.Scatter(
                 x=list(rows["step"]), y=list(rows["progress"] * 100), mode="lines",
-                name=html.escape(f"{name} ({say('plot.n_trials', language, n=whole(rows['trials'].max()))})"),
+                name=html.escape(f"{name} ({say('plot.n_trials', language, n=whole(int(rows['trials'].max())))})"),
                 line={"color": base, "width": 2.5, "dash": dashes.get(arm, "solid")},
                 hovertemplate="%{x}: %{y:.0f}%<extra>" + html.escape(name) + "</extra>",
             )
@@ -313,8 +318,12 @@ def _style(figure: go.Figure, height: int) -> go.Figure:
             "family": "system-ui, -apple-system, 'Segoe UI', 'Hiragino Sans', 'Noto Sans CJK JP', sans-serif",
         },
     )
-    figure.update_xaxes(gridcolor=_GRID, linecolor=_AXIS, zerolinecolor=_AXIS, automargin=True, fixedrange=True)
-    figure.update_yaxes(gridcolor=_GRID, linecolor=_AXIS, zerolinecolor=_AXIS, automargin=True, fixedrange=True)
+    figure.update_xaxes(
+        gridcolor=_GRID, linecolor=_AXIS, zerolinecolor=_AXIS, automargin=True, fixedrange=True, title_font_size=13
+    )
+    figure.update_yaxes(
+        gridcolor=_GRID, linecolor=_AXIS, zerolinecolor=_AXIS, automargin=True, fixedrange=True, title_font_size=13
+    )
     return figure
 
 
@@ -323,15 +332,15 @@ def _point(
     symbol: str = "circle",
 ) -> go.Scatter:  # fmt: skip
     """One estimate with its interval; the value stands above its mark."""
-    has_ends = value is not None and low is not None and high is not None
     error: dict[str, Any] = {"visible": False}
-    if has_ends:
+    if value is not None and low is not None and high is not None:
         error = {
             "type": "data", "symmetric": False, "array": [high - value], "arrayminus": [value - low],
             "color": colour, "thickness": 2.5, "width": 7,
         }  # fmt: skip
     return go.Scatter(
-        x=[value], y=[label], mode="markers+text", text=[text], textposition="top center", error_x=error, cliponaxis=False,
+        x=[value], y=[label], mode="markers+text", text=[text], textposition="top center",
+        error_x=error, cliponaxis=False,
         marker={"size": 12, "color": colour, "symbol": symbol}, hovertemplate=html.escape(hover) + "<extra></extra>",
     )  # fmt: skip
 

@@ -6,6 +6,7 @@ Shows stored facts; judges nothing.
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 from poc.language import Language
@@ -14,7 +15,19 @@ from poc.report.document import Badge, Block, Bullets, Heading, Section, Table, 
 from poc.report.document import Facts as Items
 from poc.report.facts import Facts
 from poc.report.numbers import (
-    DASH, Cell, Number, decimal, interval, moment, number, percent, points, ratio, seconds, usd, whole,
+    DASH,
+    Cell,
+    Number,
+    decimal,
+    interval,
+    moment,
+    number,
+    percent,
+    points,
+    ratio,
+    seconds,
+    usd,
+    whole,
 )  # fmt: skip
 from poc.report.wording import arm_name, named, phrase, say
 
@@ -137,42 +150,49 @@ def run(facts: Facts, language: Language) -> Section:
     if totals["started_at"] is not None and totals["ended_at"] is not None:
         wall = (totals["ended_at"] - totals["started_at"]).total_seconds()
 
-    def experiment_value(value: Any, written: str | None = None) -> Number:
-        return Number(DASH if value is None else written or str(value), value, "experiment")
+    def experiment_value(value: Any) -> Number:
+        return Number(DASH if value is None else str(value), value, "experiment")
 
-    items: list[tuple[str, Cell | Badge]] = [
-        (say("fact.experiment", language), experiment_value(experiment["experiment_id"])),
-        (say("fact.status", language), named("state", experiment["status"], language)),
-        (say("fact.mode", language), named("mode", plan.mode, language)),
-        (say("fact.model", language), experiment_value(plan.model.name)),
-        (say("fact.reported", language), say("list.comma", language).join(models) or DASH),
-        (say("fact.host", language), say("list.comma", language).join(hosts) or plan.model.base_url or DASH),
-        (say("fact.simulated", language), say("yes" if facts.verdict.simulated else "no", language)),
-        (say("fact.environment", language), plan.environment.target or say("environment.none", language)),
-        (say("fact.arms", language), say("list.comma", language).join(arm_name(arm, language) for arm in plan.arms)),
-        (
-            say("fact.primary", language),
-            say(
-                "text.contrast",
-                language,
-                treatment=arm_name(plan.primary[0], language),
-                control=arm_name(plan.primary[1], language),
-            ),
-        ),
-        (say("fact.placement", language), named("placement", plan.context.placement, language)),
-        (say("fact.tasks", language), number(facts.verdict.comparison.planned_tasks, whole, "verdict")),
-        (say("fact.sampling", language), named("sampling", plan.sampling, language)),
-        (say("fact.repeats", language), experiment_value(plan.repeats)),
-        (say("fact.seed", language), experiment_value(plan.seed)),
-        (say("fact.temperature", language), experiment_value(plan.model.temperature)),
-        (say("fact.limits", language), say("text.limits", language, turns=plan.limits.max_turns, steps=plan.limits.max_steps, timeout=seconds(plan.limits.trial_timeout_s))),
-        (say("fact.created", language), experiment_value(experiment["created_at"], moment(experiment["created_at"], language))),
-        (say("fact.started", language), Number(moment(totals["started_at"], language), totals["started_at"], "totals")),
-        (say("fact.ended", language), Number(moment(totals["ended_at"], language), totals["ended_at"], "totals")),
-        (say("fact.decided", language), Number(moment(facts.verdict.decided_at, language), facts.verdict.decided_at, "verdict")),
-        (say("fact.plan_hash", language), experiment_value(experiment["plan_hash"])),
-        (say("fact.verdict_hash", language), Number(facts.verdict.verdict_hash, facts.verdict.verdict_hash, "verdict")),
-    ]  # fmt: skip
+    pause = say("list.comma", language)
+    text_limits = say(
+        "text.limits",
+        language,
+        turns=whole(plan.limits.max_turns),
+        steps=whole(plan.limits.max_steps),
+        timeout=seconds(plan.limits.trial_timeout_s),
+    )
+    primary = say(
+        "text.contrast",
+        language,
+        treatment=arm_name(plan.primary[0], language),
+        control=arm_name(plan.primary[1], language),
+    )
+    values: dict[str, Cell | Badge] = {
+        "experiment": experiment_value(experiment["experiment_id"]),
+        "status": named("state", experiment["status"], language),
+        "mode": named("mode", plan.mode, language),
+        "model": experiment_value(plan.model.name),
+        "reported": pause.join(models) or DASH,
+        "host": pause.join(hosts) or plan.model.base_url or DASH,
+        "simulated": say("yes" if facts.verdict.simulated else "no", language),
+        "environment": plan.environment.target or say("environment.none", language),
+        "arms": pause.join(arm_name(arm, language) for arm in plan.arms),
+        "primary": primary,
+        "placement": named("placement", plan.context.placement, language),
+        "tasks": number(facts.verdict.comparison.planned_tasks, whole, "verdict"),
+        "sampling": named("sampling", plan.sampling, language),
+        "repeats": experiment_value(plan.repeats),
+        "seed": experiment_value(plan.seed),
+        "temperature": experiment_value(plan.model.temperature),
+        "limits": text_limits,
+        "created": _when(experiment["created_at"], "experiment", language),
+        "started": _when(totals["started_at"], "totals", language),
+        "ended": _when(totals["ended_at"], "totals", language),
+        "decided": _when(facts.verdict.decided_at, "verdict", language),
+        "plan_hash": experiment_value(experiment["plan_hash"]),
+        "verdict_hash": Number(facts.verdict.verdict_hash, facts.verdict.verdict_hash, "verdict"),
+    }
+    items = [(say("fact." + key, language), value) for key, value in values.items()]
     counts: list[tuple[str, Cell | Badge]] = [
         (say("fact.planned", language), number(facts.verdict.comparison.planned_trials, whole, "verdict")),
         (say("fact.trials", language), number(totals["trials"], whole, "totals")),
@@ -203,6 +223,10 @@ def run(facts: Facts, language: Language) -> Section:
             *_thresholds(facts, language),
         ],
     )
+
+
+def _when(value: datetime | None, source: str, language: Language) -> Number:
+    return Number(moment(value, language), None if value is None else value.isoformat(), source)
 
 
 def _estimate(facts: Facts, wall: float | None, language: Language) -> list[Block]:

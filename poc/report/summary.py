@@ -111,7 +111,7 @@ def _cards(facts: Facts, language: Language) -> list[Card]:
     comparison = facts.verdict.comparison
     primary = comparison.primary
     cards = [
-        _card(facts, primary.outcome, say("outcome." + primary.outcome.name, language), "unit.points", language),
+        _card(facts, primary.outcome, say("card." + primary.outcome.name, language), "unit.points_short", language),
         _card(facts, primary.latency, say("card.latency", language), None, language),
         _card(facts, primary.tokens, say("card.tokens", language), None, language),
     ]
