@@ -127,7 +127,11 @@ def readiness(workspace: WorkspaceOption = DEFAULT_WORKSPACE, as_json: JsonOptio
             if line.blocks:
                 console.print(f"- {line.title}: {line.blocks} {line.remedy or ''}")
 
-    out({**plain(result), "lines": plain(lines)}, as_json, show)
+    checks = [
+        {**plain(check), "share": check.share, "level": check.level, **plain(line)}
+        for check, line in zip(result.checks, lines, strict=True)
+    ]
+    out({"level": result.level, "reasons": plain(result.reasons), "checks": checks}, as_json, show)
     if result.level == "NOT READY":
         raise typer.Exit(int(ExitCode.NOT_READY))
 
