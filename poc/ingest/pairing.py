@@ -36,10 +36,11 @@ class Pairing:
         self._block: list[Step] = []
         self._waiting: list[Result] = []
         self._answered: set[int] = set()
+        self._answering = False
 
     def call(self, step: Step) -> None:
         """A call was made."""
-        if self._waiting:
+        if self._answering:
             self._settle()
         self._block.append(step)
         if step.call_id is not None:
@@ -47,17 +48,24 @@ class Pairing:
 
     def result(self, result: Result) -> None:
         """A result came."""
-        self._waiting.append(result)
+        self._answering = True
+        only = self._open.get(result.call_id) if result.call_id is not None else None
+        if only is not None and len(only) == 1:  # the usual case, beyond doubt: no need to wait for what else comes
+            self._match(only[0], result)
+        else:
+            self._waiting.append(result)
 
     def finish(self) -> None:
         """No more of this run will come."""
-        if self._waiting:
-            self._settle()
+        self._settle()
 
     def _settle(self) -> None:
         """Pair the results that came between two stretches of calls."""
         waiting, self._waiting = self._waiting, []
         block, self._block = self._block, []
+        self._answering = False
+        if not waiting:
+            return
         by_id: dict[str, list[Result]] = {}
         rest: list[Result] = []
         for result in waiting:
