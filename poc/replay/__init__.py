@@ -1,6 +1,6 @@
 """Replays: a frozen plan, its estimate and preview, and running it against a model."""
 
-from poc.replay.estimate import estimate
+from poc.replay.estimate import estimate, spoken_notes
 from poc.replay.experiment import (
     BudgetLimits,
     ContextSettings,
@@ -35,6 +35,7 @@ __all__ = [
     "merge_journal",
     "preview",
     "run",
+    "spoken_notes",
     "status",
     "store_plan",
 ]

@@ -11,12 +11,13 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from poc import tokens
 from poc.context import arm
 from poc.ingest import iter_runs
-from poc.language import Sentence
+from poc.language import Language, Sentence, Words
 from poc.models import Budget, destination
 from poc.prices import PriceTable, cost_usd, price_of
 from poc.progress import Tracker
@@ -30,6 +31,7 @@ from poc.subgoals import SubgoalSet, set_by_hash
 from poc.trajectory import Run, Usage
 from poc.workspace import Workspace
 
+_WORDS = Words.load(Path(__file__).with_name("words.yaml"))
 _MOST_RUNS = 60
 _ASSUMED_TURNS = 10
 _ASSUMED_OUTPUT = 120
@@ -126,6 +128,11 @@ def estimate(workspace: Workspace, plan: Plan, prices: PriceTable | None = None)
     )
     limit = BudgetLimits(tokens=worst_tokens) if worst_usd is None else BudgetLimits(usd=worst_usd)
     return Estimated(found, limit)
+
+
+def spoken_notes(estimate: Estimate, language: Language = "en") -> list[str]:
+    """The notes of an estimate as sentences."""
+    return [_WORDS.say(note["key"], language, **note["values"]) for note in estimate.notes]
 
 
 def hard_budget(workspace: Workspace, plan: Plan, prices: PriceTable | None = None) -> Plan:

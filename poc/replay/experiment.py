@@ -14,10 +14,10 @@ from typing import Any, Literal
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from poc.context.place import Placement
 from poc.models.settings import ModelSettings
 
 Mode = Literal["closed_loop", "next_step"]
-Placement = Literal["system", "tail", "tool_result"]
 
 
 class _Frozen(BaseModel):

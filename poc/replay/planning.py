@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from poc.readiness import assess
 from pydantic import ValidationError
 
 from poc.context import arm as known_arm
 from poc.errors import InputError, NotReady, did_you_mean
 from poc.models import ModelSettings
 from poc.prices import load_overrides
+from poc.readiness import assess
 from poc.replay.environments.loading import absolute_target
 from poc.replay.estimate import Estimated, estimate, hard_budget
 from poc.replay.experiment import (
