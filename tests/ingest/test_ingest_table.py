@@ -5,7 +5,7 @@ import json
 import pytest
 
 from poc.errors import InputError
-from poc.ingest import import_logs, iter_runs, suggest_mapping
+from poc.ingest import describe, import_logs, iter_runs, suggest_mapping
 from poc.ingest.columns import FIELDS, load_mapping
 
 CSV = """session_id,step,tool_name,args,output,success,ts,latency_ms,task_id,question,reward
@@ -161,3 +161,14 @@ def test_suggestions_name_only_real_fields_and_columns():
     }
     assert set(mapping) <= set(FIELDS)
     assert suggest_mapping(["name", "age"]) == {}
+
+
+def test_a_file_described_before_its_import(write):
+    facts = describe(write("calls.csv", CSV))
+    assert facts.format == "table"
+    assert facts.columns == CSV.split("\n", 1)[0].split(",")
+    assert facts.mapping == suggest_mapping(facts.columns)
+    unknown = describe(write("odd.csv", "what,who\nlook,me\n"))
+    assert (unknown.format, unknown.columns, unknown.mapping) == ("table", ["what", "who"], {})
+    chat = describe(write("chat.json", json.dumps([{"role": "user", "content": "hello"}])))
+    assert (chat.format, chat.columns) == ("openai_chat", [])
