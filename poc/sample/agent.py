@@ -258,7 +258,7 @@ class _Mind:
             if goal.tool not in self.status.open or goal.tool in unfinished or goal.key not in self.notes.done:
                 continue
             often = sum(errand(call.tool, call.arguments) == goal.key for call in self.reading.calls)
-            if often < _REDO_LIMIT and self.rng.random() < _DOUBT_OPEN * self.heed:
+            if often < _REDO_LIMIT and self._trait(f"doubt:{self.reading.turn}:{goal.key}") < _DOUBT_OPEN * self.heed:
                 return goal
         return None
 

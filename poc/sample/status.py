@@ -15,14 +15,17 @@ from functools import lru_cache
 
 import msgspec
 
-_DONE = re.compile(r"^\s*(?:[-*]\s*)?(?:\[[xX✓✔]\]|[☑✅✔✓]|(?:done|finished|completed|完了|済み?)\s*[::])\s*(\S.*)$")
+_DONE = re.compile(
+    r"^\s*(?:[-*]\s*)?(?:\[[xX✓✔]\]|[☑✅✔✓]|(?:done|finished|completed|完了|済み?)\s*[:\uff1a])\s*(\S.*)$", re.I
+)
 _OPEN = re.compile(
-    r"^\s*(?:[-*]\s*)?(?:\[\s?\]|[☐□]|(?:open|next|to ?do|remaining|left|未完了|未|次|残り)\s*[::])\s*(\S.*)$", re.I
+    r"^\s*(?:[-*]\s*)?(?:\[\s?\]|[☐□]|(?:open|next|to ?do|remaining|left|未完了|未|次|残り)\s*[:\uff1a])\s*(\S.*)$",
+    re.I,
 )
 _LISTED = re.compile(r"^\s*(?:[-*•・]|\d{1,2}[.)])\s+(\S.*)$")
 _COUNT = re.compile(r"(\d+) of (\d+) (?:done|subgoals)|(\d+)件中(\d+)件", re.I)
 _OR = re.compile(r"\bor\b|または|あるいは", re.I)
-_SEVERAL = re.compile(r"\s*[;;、]\s*")
+_SEVERAL = re.compile(r"\s*[;\uff1b、]\s*")
 
 _STOP = frozenset(
     {

@@ -108,8 +108,9 @@ def _string(schema: Mapping[str, Any], rng: random.Random, root: Mapping[str, An
     least = int(schema.get("minLength", 1))
     most = int(schema.get("maxLength", max(least, 8)))
     if pattern := schema.get("pattern"):
+        longest = schema.get("maxLength", float("inf"))
         try:
-            fitting = [form for form in _FORMS if re.search(pattern, form) and least <= len(form) <= most]
+            fitting = [form for form in _FORMS if re.search(pattern, form) and least <= len(form) <= longest]
         except re.error:
             fitting = []
         if fitting:
