@@ -5,7 +5,7 @@ import streamlit as st
 from poc.ui.shell import pages, sidebar
 from poc.ui.words import say
 
-st.set_page_config(page_title=say("app.title"), page_icon=":material/flag:", layout="wide")
+st.set_page_config(page_title=say("app.title"), page_icon="🏁", layout="wide")
 page = st.navigation(pages())
 sidebar()
 page.run()

@@ -8,25 +8,33 @@ import pandas as pd
 import streamlit as st
 
 from poc import api
+from poc.errors import PocError
 from poc.language import LANGUAGES
-from poc.ui import document
+from poc.ui import document, show
 from poc.ui.reads import read
-from poc.ui.show import empty, percent_column
+from poc.ui.show import empty, error, in_percent, percent_column
 from poc.ui.stages import PAGES
 from poc.ui.words import language, say
 
 _NAMES = {"en": "English", "ja": "日本語"}
 
 
-def show(workspace: api.Workspace, experiment_id: str | None) -> None:
+def verdict(workspace: api.Workspace, experiment_id: str | None) -> None:
     """Everything about one experiment's verdict, or what has to be done before there is one."""
     if experiment_id is None:
         empty(say("decision.none"), say("decision.none_text"), icon=":material/gavel:")
         st.page_link(PAGES["replay"], label=say("shell.continue", page=say("replay.title")))
         return
-    if read(api.load_verdict, workspace, experiment_id) is None and not _decided(workspace, experiment_id):
+    try:
+        decided = read(api.load_verdict, workspace, experiment_id) is not None
+        page = read(api.report_document, workspace, experiment_id, language=language()) if decided else None
+    except PocError as problem:
+        error(problem)
+        _again(workspace, experiment_id)
         return
-    page = read(api.report_document, workspace, experiment_id, language=language())
+    if page is None:
+        _decide(workspace, experiment_id)
+        return
     document.summary(page.summary)
     _report(workspace, experiment_id)
     first, *others = page.sections
@@ -38,20 +46,26 @@ def show(workspace: api.Workspace, experiment_id: str | None) -> None:
             document.section(section)
 
 
-def _decided(workspace: api.Workspace, experiment_id: str) -> bool:
-    """Offer to decide; True when it has just been done."""
+def _decide(workspace: api.Workspace, experiment_id: str) -> None:
+    """Offer to decide, where there is something to decide on."""
     trials = len(read(api.frames.trials, workspace, experiment_id))
     if not trials:
         empty(say("decision.no_trials"), say("decision.no_trials_text"), icon=":material/hourglass_empty:")
         st.page_link(PAGES["replay"], label=say("shell.continue", page=say("replay.title")))
-        return False
+        return
     with st.container(border=True):
         st.markdown(say("decision.decide_text", trials=trials))
         pressed = st.button(say("decision.decide"), type="primary", icon=":material/gavel:")
     if pressed:
         api.decide(workspace, experiment_id)
         st.rerun()
-    return False
+
+
+def _again(workspace: api.Workspace, experiment_id: str) -> None:
+    """Decide anew from the same stored trials, where they changed or the verdict cannot be read."""
+    if st.button(say("decision.again"), icon=":material/gavel:", type="tertiary"):
+        api.decide(workspace, experiment_id)
+        st.rerun()
 
 
 def _report(workspace: api.Workspace, experiment_id: str) -> None:
@@ -61,7 +75,7 @@ def _report(workspace: api.Workspace, experiment_id: str) -> None:
         with st.container(horizontal=True):
             for code in LANGUAGES:
                 st.download_button(
-                    say("decision.report_download", language=_NAMES[code]),
+                    say("decision.report_download", name=_NAMES[code]),
                     data=_maker(workspace, experiment_id, code),
                     file_name=f"report-{experiment_id[:8]}-{code}.html",
                     mime="text/html",
@@ -69,9 +83,7 @@ def _report(workspace: api.Workspace, experiment_id: str) -> None:
                     key=f"report-{code}",
                     on_click="ignore",
                 )
-            if st.button(say("decision.again"), icon=":material/gavel:", type="tertiary"):
-                api.decide(workspace, experiment_id)
-                st.rerun()
+            _again(workspace, experiment_id)
 
 
 def _maker(workspace: api.Workspace, experiment_id: str, code: str) -> Callable[[], bytes]:
@@ -105,12 +117,12 @@ def _tasks(workspace: api.Workspace, experiment_id: str) -> None:
     if treatment in table and control in table:
         table["difference"] = table[treatment] - table[control]
         table = table.sort_values("difference", kind="stable")
-    rows: pd.DataFrame = table.reset_index()
+    shares = [*table.columns]
+    rows: pd.DataFrame = in_percent(table.reset_index(), *shares)
     st.subheader(say("decision.tasks"), anchor=False)
     st.caption(say("decision.tasks_text"))
-    st.dataframe(
+    show.table(
         rows,
-        hide_index=True,
         height=320,
         column_order=["task_key", "category", *plan.arms, "difference", "task_text"],
         column_config={

@@ -11,10 +11,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from poc.ui import show
 from poc.ui.show import Mood, plain
 from poc.ui.words import say
 
 _COLOURS: dict[str, Mood] = {"good": "green", "bad": "red", "open": "orange", "plain": "gray"}
+_LONG = 60
+_MOST_CARDS = 16
 _ICONS = {
     "good": ":material/check_circle:",
     "bad": ":material/cancel:",
@@ -42,13 +45,14 @@ def summary(head: Any) -> None:
         colour = _COLOURS[head.verdict.tone] if head.verdict.tone != "plain" else "violet"
         st.markdown(f"## :{colour}[{text(head.verdict.text)}]")
         st.markdown(f"#### {text(head.sentence)}")
-        for reason in head.reasons:
-            st.markdown(f"- {text(reason)}")
+        if head.reasons:
+            st.markdown("\n".join(f"- {text(reason)}" for reason in head.reasons))
     for place, card in zip(st.columns(len(head.cards)), head.cards, strict=True):
         with place.container(border=True, height="stretch"):
-            st.metric(text(card.label), f"{card.value} {card.unit}".strip())
-            for line in card.lines:
-                st.caption(text(line))
+            st.markdown(f":small[{text(card.label)}]")
+            value = f"{card.value} {card.unit}".strip()
+            st.metric(str(card.label), value, label_visibility="collapsed")
+            st.caption("  \n".join(text(line) for line in card.lines))
             if card.badge is not None:
                 badge(card.badge)
     for place, panel in zip(st.columns(len(head.panels)), head.panels, strict=True):
@@ -82,16 +86,16 @@ def section(part: Any) -> None:
 def notice(block: Any) -> None:
     """A paragraph; a tone frames it."""
     said = f"**{text(block.lead)}** {text(block.text)}" if block.lead else text(block.text)
-    show = {"bad": st.error, "open": st.warning, "good": st.success}.get(block.tone)
-    if show is None:
+    framed = {"bad": st.error, "open": st.warning, "good": st.success}.get(block.tone)
+    if framed is None:
         st.markdown(said)
     else:
-        show(said, icon=_ICONS[block.tone])
+        framed(said, icon=_ICONS[block.tone])
 
 
 def _plot(block: Any) -> None:
     st.markdown(f"##### {text(block.title)}")
-    st.plotly_chart(block.figure, key=f"plot-{block.id}", config={"displayModeBar": False}, alt=block.alt)
+    show.chart(block.figure, f"plot-{block.id}", block.alt)
     st.caption(text(block.alt) + (f" {text(block.note)}" if block.note else ""))
     with st.expander(say("decision.table")):
         _table(block.table)
@@ -99,9 +103,10 @@ def _plot(block: Any) -> None:
 
 def _table(block: Any) -> None:
     """A table whose long cells wrap; the head column names the row."""
-    if len(block.head) <= 4 or not any(len(str(cell)) > 60 for row in block.rows for cell in row):
+    sentences = any(len(_cell(cell)) > _LONG for row in block.rows for cell in row)
+    if not sentences or len(block.rows) > _MOST_CARDS:
         frame = pd.DataFrame([[_cell(cell) for cell in row] for row in block.rows], columns=_unique(block.head))
-        st.dataframe(frame, hide_index=True)
+        show.table(frame)
     else:
         for row in block.rows:
             _wide_row(block.head, row)
@@ -119,18 +124,17 @@ def _wide_row(head: list[str], row: list[Any]) -> None:
             for name, cell in zip(head[1:], row[1:], strict=True):
                 if hasattr(cell, "tone"):
                     badge(cell)
-                elif len(str(cell)) <= 60:
+                elif len(str(cell)) <= _LONG:
                     st.markdown(f":small[:gray[{text(name)}] {text(cell)}]", width="content")
         for cell in row[1:]:
-            if not hasattr(cell, "tone") and len(str(cell)) > 60:
+            if not hasattr(cell, "tone") and len(str(cell)) > _LONG:
                 st.caption(text(cell))
 
 
 def _facts(block: Any) -> None:
     frame = pd.DataFrame([(name, _cell(value)) for name, value in block.items], columns=["name", "value"])
-    st.dataframe(
+    show.table(
         frame,
-        hide_index=True,
         column_config={
             "name": st.column_config.TextColumn("", width="medium"),
             "value": st.column_config.TextColumn(""),

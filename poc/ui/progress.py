@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from poc import api
-from poc.ui import work
+from poc.ui import show, work
 from poc.ui.reads import read
 from poc.ui.runs import RUN_KEY
 from poc.ui.show import empty, number, percent, plain
@@ -15,6 +15,7 @@ from poc.ui.words import language, say
 VERB = "score"
 _CONFIDENCE = "95%"
 _MOST = 500
+_ALL = ""
 
 
 def scoring(workspace: api.Workspace) -> bool:
@@ -45,30 +46,26 @@ def against_outcome(workspace: api.Workspace) -> None:
     st.subheader(say("progress.outcome"), anchor=False, help=say("progress.auroc_help"))
     st.caption(say("progress.outcome_text"))
     entries = read(api.validity, workspace)
-    names = [entry.category for entry in entries]
-    chosen = names[-1]
+    names = [entry.category or _ALL for entry in entries]
+    chosen = _ALL
     if len(names) > 2:
         chosen = st.pills(
             say("data.category"),
-            names,
-            default=names[-1],
-            format_func=lambda name: say("progress.all_categories") if name is None else name,
+            [_ALL, *(name for name in names if name != _ALL)],
+            default=_ALL,
+            required=True,
+            format_func=lambda name: name or say("progress.all_categories"),
             key="progress-category",
         )
-    entry = next(entry for entry in entries if entry.category == chosen)
+    entry = entries[names.index(chosen)]
     figure, facts = st.columns([3, 1], gap="medium")
     frame = read(api.frames.progress_by_outcome, workspace)
-    if chosen is not None:
+    if chosen:
         frame = frame[frame["category"] == chosen]
     with figure:
-        st.plotly_chart(
-            api.plots.progress_by_outcome(frame, language()),
-            key="progress-by-outcome",
-            config={"displayModeBar": False},
-            alt=say("progress.outcome"),
-        )
+        show.chart(api.plots.progress_by_outcome(frame, language()), "progress-by-outcome", say("progress.outcome"))
     with facts:
-        label = say("progress.auroc", category=say("progress.all_categories") if chosen is None else plain(chosen))
+        label = say("progress.auroc", category=plain(chosen) or say("progress.all_categories"))
         if entry.auroc is None or entry.auroc.estimate is None:
             st.metric(label, "—", help=say("progress.auroc_help"))
             st.caption(plain(entry.reason(language()) or say("progress.auroc_none")))
@@ -109,12 +106,7 @@ def one_run(workspace: api.Workspace) -> None:
     run_id = st.selectbox(say("progress.run"), options, index=index, format_func=labels.__getitem__) or options[0]
     st.query_params[RUN_KEY] = run_id
     steps = read(api.frames.steps, workspace, run_id)
-    st.plotly_chart(
-        api.plots.run_progress(steps, language()),
-        key="run-progress",
-        config={"displayModeBar": False},
-        alt=say("progress.curve"),
-    )
+    show.chart(api.plots.run_progress(steps, language()), "run-progress", say("progress.curve"))
     st.page_link(
         PAGES["data"], label=say("progress.read_run"), icon=":material/menu_book:", query_params={RUN_KEY: run_id}
     )

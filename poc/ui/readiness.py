@@ -8,9 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from poc import api, jobs
-from poc.ui import work
+from poc.ui import show, work
 from poc.ui.reads import read
-from poc.ui.show import Mood, empty, percent_column, plain
+from poc.ui.show import Mood, empty, in_percent, percent_column, plain
 from poc.ui.stages import PAGES
 from poc.ui.words import language, named, say
 
@@ -34,8 +34,8 @@ def level(workspace: api.Workspace) -> api.Readiness | None:
             work.begin(workspace, VERB)
         return None
     with st.container(border=True):
-        st.markdown(f"## :{_MOODS[found.level]}[{_ICONS[found.level]} {named('level', found.level)}]")
-        st.markdown(plain(api.readiness_headline(found, language())))
+        said = plain(api.readiness_headline(found, language()))
+        st.markdown(f"#### :{_MOODS[found.level]}[{_ICONS[found.level]}] {said}")
         if found.level != "READY":
             st.caption(say(f"readiness.{found.level}"))
         if _stale(workspace, found):
@@ -69,16 +69,10 @@ def checks(found: api.Readiness) -> None:
             for check, line in zip(found.checks, lines, strict=True)
         ]
     )
-    st.plotly_chart(
-        api.plots.readiness_bars(rows, language()),
-        key="readiness-bars",
-        config={"displayModeBar": False},
-        alt=say("readiness.checks"),
-    )
+    show.chart(api.plots.readiness_bars(rows, language()), "readiness-bars", say("readiness.checks"))
     with st.expander(say("decision.table")):
-        st.dataframe(
-            rows,
-            hide_index=True,
+        show.table(
+            in_percent(rows, "share"),
             column_order=["label", "share", "count", "shown"],
             column_config={
                 "label": st.column_config.TextColumn(say("column.check"), width="medium"),
@@ -102,8 +96,10 @@ def gaps(found: api.Readiness) -> None:
                 st.markdown(f"**{plain(line.title)}**", width="content")
                 st.badge(line.level, color="red" if check.level == "missing" else "orange")
                 st.markdown(f":small[:gray[{plain(line.count)}]]", width="content")
-            st.markdown(f":gray[{say('readiness.blocks')}] {plain(line.blocks)}")
-            st.markdown(f":gray[{say('readiness.remedy')}] {plain(line.remedy)}")
+            st.markdown(
+                f":gray[{say('readiness.blocks')}] {plain(line.blocks)}  \n"
+                f":gray[{say('readiness.remedy')}] {plain(line.remedy)}"
+            )
 
 
 def tools(workspace: api.Workspace) -> None:
@@ -113,7 +109,7 @@ def tools(workspace: api.Workspace) -> None:
         return
     st.subheader(say("readiness.tools"), anchor=False)
     st.caption(say("readiness.tools_text"))
-    shown = rows.assign(effect_is_guess=rows["effect_is_guess"].fillna(False).astype(bool))
+    shown = in_percent(rows, "error_share").assign(effect_is_guess=rows["effect_is_guess"].fillna(False).astype(bool))
     edited = st.data_editor(
         shown,
         hide_index=True,

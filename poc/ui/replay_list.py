@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from poc import api
-from poc.ui import choice, work
+from poc.ui import choice, show, work
 from poc.ui.reads import read
 from poc.ui.replay_form import VERB
 from poc.ui.show import empty, moment_column
@@ -38,9 +38,8 @@ def table(workspace: api.Workspace) -> None:
         mode=[named("modeshort", mode) for mode in rows["mode"]],
         status=[named("status", status) for status in rows["status"]],
     )
-    st.dataframe(
+    show.table(
         rows,
-        hide_index=True,
         column_order=["name", "mode", "status", "trials", "verdict", "simulated", "created_at", "experiment_id"],
         column_config={
             "name": say("column.name"),

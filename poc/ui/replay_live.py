@@ -9,11 +9,23 @@ from typing import Any
 import streamlit as st
 
 from poc import api, jobs
-from poc.ui import work
+from poc.ui import show, work
 from poc.ui.reads import read
 from poc.ui.replay_form import key_field, key_for
 from poc.ui.server import MODEL, bring_back
-from poc.ui.show import DASH, dollars, duration, guarded, list_separator, number, percent, percent_column, plain, pretty
+from poc.ui.show import (
+    DASH,
+    dollars,
+    duration,
+    guarded,
+    in_percent,
+    list_separator,
+    number,
+    percent,
+    percent_column,
+    plain,
+    pretty,
+)
 from poc.ui.stages import PAGES
 from poc.ui.words import named, say
 
@@ -166,10 +178,10 @@ def _trials(workspace: api.Workspace, experiment_id: str) -> None:
     rows = read(api.frames.trials, workspace, experiment_id)
     if rows.empty:
         return
+    rows = in_percent(rows, "success", "final_progress")
     with st.expander(say("replay.trials"), icon=":material/list:"):
-        event = st.dataframe(
+        event = show.table(
             rows,
-            hide_index=True,
             on_select="rerun",
             selection_mode="single-row",
             key=f"trials-{experiment_id}",

@@ -7,7 +7,7 @@ import streamlit as st
 
 from poc import api
 from poc.ui.reads import read
-from poc.ui.show import DASH, empty, known, moment_column, number, percent, percent_column, plain, pretty
+from poc.ui.show import DASH, empty, in_percent, known, moment_column, number, percent, percent_column, plain, pretty
 from poc.ui.words import named, say
 
 RUN_KEY = "run"
@@ -41,8 +41,9 @@ def table(workspace: api.Workspace) -> None:
     page = st.pagination(pages, key=f"run-page-{chosen}") if pages > 1 else 1
     rows = read(api.frames.runs, workspace, category=chosen, limit=_A_PAGE, offset=(page - 1) * _A_PAGE)
     event = place.dataframe(
-        rows,
+        in_percent(rows, "outcome", "progress"),
         hide_index=True,
+        placeholder=DASH,
         on_select="rerun",
         selection_mode="single-row",
         key=f"run-table-{chosen}-{page}",

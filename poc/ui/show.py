@@ -14,12 +14,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
+import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from poc.errors import PocError, WorkspaceBusy
 from poc.ui.words import language, say
 
 DASH = "—"
+_FONTS = "'Source Sans', 'Source Sans Pro', system-ui, 'Hiragino Sans', 'Noto Sans CJK JP', sans-serif"
 Mood = Literal["green", "orange", "red", "gray", "blue", "violet"]
 
 _log = logging.getLogger("poc.ui")
@@ -132,8 +135,25 @@ def moment_column(label: str) -> Any:
 
 
 def percent_column(label: str, help: str | None = None) -> Any:  # noqa: A002
-    """The column of a table that holds shares of 0..1."""
-    return st.column_config.NumberColumn(label, format="percent", help=help)
+    """The column of a table that holds whole per cents, as `in_percent` makes them."""
+    return st.column_config.NumberColumn(label, format="%.0f%%", help=help)
+
+
+def in_percent(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """The same rows with shares of 0..1 as per cents."""
+    return rows.assign(**{column: rows[column].astype("Float64") * 100 for column in columns})
+
+
+def table(rows: pd.DataFrame, **options: Any) -> Any:
+    """A table without an index; what is absent is a dash."""
+    return st.dataframe(rows, hide_index=True, placeholder=DASH, **options)
+
+
+def chart(figure: go.Figure, key: str, alt: str) -> None:
+    """A figure in the colours of the page, light or dark, without tools around it."""
+    dark = st.context.theme.type == "dark"
+    figure.update_layout(font={"color": "#c9d1dc" if dark else "#3b4454", "family": _FONTS})
+    st.plotly_chart(figure, key=key, theme=None, config={"displayModeBar": False}, alt=alt)
 
 
 def list_separator() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from poc import api
+from poc.ui import show
 from poc.ui.reads import read
 from poc.ui.show import empty, moment_column, number
 from poc.ui.words import say
@@ -19,9 +20,8 @@ def table(workspace: api.Workspace) -> None:
     if rows.empty:
         empty(say("data.no_sources"), say("data.no_sources_text"))
         return
-    st.dataframe(
+    show.table(
         rows,
-        hide_index=True,
         column_order=["path", "format", "read", "imported", "rejected", "skipped", "size_bytes", "imported_at"],
         column_config={
             "path": st.column_config.TextColumn(say("column.file"), width="large"),
@@ -47,9 +47,8 @@ def rejects(workspace: api.Workspace) -> None:
         return
     st.markdown(say("data.rejects_text", n=number(total)))
     rows = read(api.frames.rejects, workspace, limit=_MOST)
-    st.dataframe(
+    show.table(
         rows,
-        hide_index=True,
         column_order=["place", "reason", "raw", "path"],
         column_config={
             "place": say("column.place"),

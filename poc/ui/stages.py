@@ -56,9 +56,7 @@ def stages(workspace: api.Workspace) -> list[Stage]:
     add(
         "data",
         "done" if counts["runs"] else "todo",
-        say("stage.data", runs=number(counts["runs"]), outcomes=number(counts["outcomes"]))
-        if counts["runs"]
-        else say("stage.nothing"),
+        say("stage.data", runs=number(counts["runs"])) if counts["runs"] else say("stage.nothing"),
     )
     if level is None or not counts["runs"]:
         add("readiness", "todo", say("stage.nothing"))

@@ -8,13 +8,14 @@ import streamlit as st
 
 from poc import api
 from poc.errors import PocError
-from poc.ui import work
+from poc.ui import show, work
 from poc.ui.progress import VERB as SCORE
 from poc.ui.reads import read
-from poc.ui.show import empty, error, number, percent_column, plain
+from poc.ui.show import empty, error, in_percent, number, percent_column, plain
 from poc.ui.words import language, say
 
 _NEW = ""
+_MONOSPACE = "<style>.st-key-yaml textarea { font-family: monospace; font-size: 0.9rem; line-height: 1.45; }</style>"
 
 
 def chosen(workspace: api.Workspace) -> str | None:
@@ -44,15 +45,9 @@ def counts(workspace: api.Workspace, category: str) -> None:
     if not rows["runs"].sum():
         st.info(say("subgoals.not_scored"), icon=":material/info:")
     else:
-        st.plotly_chart(
-            api.plots.subgoal_rates(rows, language()),
-            key="subgoal-rates",
-            config={"displayModeBar": False},
-            alt=say("subgoals.counts"),
-        )
-    st.dataframe(
-        rows,
-        hide_index=True,
+        show.chart(api.plots.subgoal_rates(rows, language()), "subgoal-rates", say("subgoals.counts"))
+    show.table(
+        in_percent(rows, "success_if_done", "success_if_not"),
         column_order=["title", "achieved", "runs", "success_if_done", "success_if_not", "median_step", "weight",
                       "required", "subgoal"],
         column_config={
@@ -76,9 +71,9 @@ def editor(workspace: api.Workspace, category: str | None) -> None:
     key = f"yaml-{category}-{language() if category is None else ''}"
     if key not in st.session_state:
         st.session_state[key] = stored or say("subgoals.template")
-    written = st.text_area(
-        say("subgoals.editor"), key=key, height=420, help=say("subgoals.editor_help"), label_visibility="collapsed"
-    )
+    with st.container(key="yaml"):
+        st.html(_MONOSPACE)
+        written = st.text_area(say("subgoals.editor"), key=key, height=420, label_visibility="collapsed")
     st.caption(say("subgoals.editor_help"))
     valid = _checked(written, category)
     if valid is None:

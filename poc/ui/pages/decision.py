@@ -4,4 +4,4 @@ from poc.ui import choice, decision
 from poc.ui.shell import page
 
 with page("decision") as workspace:
-    decision.show(workspace, choice.experiment(workspace))
+    decision.verdict(workspace, choice.experiment(workspace))
