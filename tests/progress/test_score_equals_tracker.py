@@ -103,7 +103,7 @@ def test_scored_equals_tracked(tmp_path):
     @given(
         st.tuples(*(sets(f"category {key}", key) for key in keys)), st.tuples(*(st.tuples(runs, runs) for _ in keys))
     )
-    @settings(deadline=None, max_examples=8, suppress_health_check=list(HealthCheck))
+    @settings(deadline=None, max_examples=5, suppress_health_check=list(HealthCheck))
     def law(all_sets: tuple[SubgoalSet, ...], all_runs: tuple[tuple[list, list], ...]) -> None:
         keyed = [(key, run) for key, pair in zip(keys, all_runs, strict=True) for run in pair]
         steps = fill(workspace, keyed)

@@ -115,7 +115,7 @@ def in_sql(db: duckdb.DuckDBPyConnection, rows: list[tuple], predicates: list[Pr
 
 
 @given(st.lists(steps, min_size=1, max_size=12), st.lists(conditions, min_size=1, max_size=8))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 def test_sql_and_python_agree(db, rows, conditions):
     predicates = [Predicate(condition) for condition in conditions]
     live = [tuple(predicate.matches(Facts(*row)) for predicate in predicates) for row in rows]
