@@ -29,7 +29,15 @@ from poc.replay import Experiment, Preview, ReplayStatus, RunSummary, load_exper
 from poc.replay import preview as _preview
 from poc.replay import run as _run
 from poc.replay import status as _status
-from poc.replay.experiment import BudgetLimits, ContextSettings, EnvironmentSettings, Limits, Plan, Thresholds
+from poc.replay.experiment import (
+    BudgetLimits,
+    ContextSettings,
+    EnvironmentSettings,
+    Estimate,
+    Limits,
+    Plan,
+    Thresholds,
+)
 from poc.report import build_report, plots
 from poc.report.build import document
 from poc.report.document import Document
@@ -47,6 +55,7 @@ __all__ = [
     "ContextSettings",
     "Document",
     "EnvironmentSettings",
+    "Estimate",
     "Experiment",
     "FileFacts",
     "ImportResult",
@@ -125,7 +134,7 @@ def load_subgoals(workspace: Workspace, path: str | os.PathLike[str]) -> list[Su
 
 def plan(workspace: Workspace, **options: Any) -> Experiment:
     """Freeze a design and store it with its estimate; nothing is called yet. Options as in `poc.replay.make_plan`."""
-    return store_plan(workspace, make_plan(workspace, **options))
+    return store_plan(workspace, make_plan(workspace, **options), prices=options.get("prices"))
 
 
 def preview(workspace: Workspace, experiment_id: str | None = None) -> Preview:

@@ -117,16 +117,22 @@ def replay_plan(
     shown = api.preview(opened, experiment.experiment_id)
 
     def show(console: Console) -> None:
-        estimate = experiment.estimate
-        cost = "unknown (no price for this model)" if estimate.usd is None else f"about $ {estimate.usd:.2f}"
-        console.print(f"Experiment [bold]{experiment.experiment_id}[/bold]: {estimate.trials} trials.")
-        console.print(
-            f"About {estimate.requests} calls, {estimate.input_tokens + estimate.output_tokens} tokens "
-            f"(estimate, {estimate.encoding}), cost {cost}. Calls go to: {', '.join(shown.hosts)}."
-        )
+        console.print(f"Experiment [bold]{experiment.experiment_id}[/bold]")
+        if experiment.estimate is not None:
+            console.print(_estimate_line(experiment.estimate))
+        console.print(f"Calls go to: {', '.join(shown.hosts)}.")
         console.print(f"Start it with: poc replay run --workspace {workspace}")
 
     out({"experiment": plain(experiment), "preview": plain(shown)}, as_json, show)
+
+
+def _estimate_line(estimate: api.Estimate) -> str:
+    cost = "unknown (no price for this model)" if estimate.usd is None else f"about $ {estimate.usd:.2f}"
+    seen = "" if estimate.detectable is None else f" Differences of {estimate.detectable:.0%} and more would be seen."
+    return (
+        f"{estimate.trials} trials, about {estimate.requests} calls and "
+        f"{estimate.input_tokens + estimate.output_tokens} tokens (estimate, {estimate.encoding}), cost {cost}.{seen}"
+    )
 
 
 @replay_app.command("run")

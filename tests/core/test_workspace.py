@@ -30,9 +30,13 @@ def test_opening_again_changes_nothing(workspace: Workspace) -> None:
 
 
 def test_an_error_rolls_back(workspace: Workspace) -> None:
-    with pytest.raises(RuntimeError), workspace.write() as db:
-        db.execute("INSERT INTO tasks (task_id) VALUES ('t')")
-        raise RuntimeError
+    def broken() -> None:
+        with workspace.write() as db:
+            db.execute("INSERT INTO tasks (task_id) VALUES ('t')")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        broken()
     assert workspace.value("SELECT count(*) FROM tasks") == 0
 
 
@@ -172,7 +176,9 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(workspace: Workspace) 
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 65536, size + 65536))
         try:
             with workspace.write() as db:
-                db.execute("INSERT INTO tasks (task_id, text) SELECT i::VARCHAR, md5(i::VARCHAR) FROM range(2000000) t(i)")
+                db.execute(
+                    "INSERT INTO tasks (task_id, text) SELECT i::VARCHAR, md5(i::VARCHAR) FROM range(2000000) t(i)"
+                )
         except WorkspaceError as error:
             print(error)
         """
