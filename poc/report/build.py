@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from functools import cache
 from pathlib import Path
 
@@ -76,15 +77,29 @@ def render(page: Document, language: Language) -> str:
     )
     script = (_HERE / "report.js").read_text(encoding="utf-8")
     library = _library()
-    return environment.get_template("report.html.j2").render(
+    html = environment.get_template("report.html.j2").render(
         page=page,
         say=lambda key: say(key, language),
         css=Markup((_HERE / "report.css").read_text(encoding="utf-8")),
         figures=_data({plot.id: json.loads(plot.figure.to_json() or "{}") for plot in page.plots}),
-        plotly=Markup(library),
+        plotly=Markup(_PLACE),
         script=Markup(script),
         script_hashes=Markup(" ".join(_digest(text) for text in (library, script))),
     )
+    return _HIDDEN.sub(_shown, html).replace(_PLACE, library)
+
+
+_PLACE = "/*<library>*/"
+"""Where the chart library goes. Escaped text cannot hold it, so nothing from a log stands in for it."""
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+"""Control letters, among them those that turn the direction of writing around for the rest of a line."""
+
+
+def _shown(found: re.Match[str]) -> str:
+    """A control letter from a log as something that can be seen."""
+    return f"[U+{ord(found[0]):04X}]"
 
 
 @cache

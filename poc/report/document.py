@@ -5,6 +5,7 @@ Cells and sentences are plain text, `Number` or `Phrase`; the template escapes t
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Literal
 
 import msgspec
@@ -34,7 +35,7 @@ class Table(msgspec.Struct, tag=True):
     @property
     def wordy(self) -> bool:
         """Whether a cell holds a sentence: such a table is stacked on a narrow screen."""
-        return any(len(str(cell)) > 50 for row in self.rows for cell in row if not isinstance(cell, Badge))
+        return any(_width(str(cell)) > 50 for row in self.rows for cell in row if not isinstance(cell, Badge))
 
 
 class Plot(msgspec.Struct, tag=True):
@@ -133,3 +134,8 @@ class Document(msgspec.Struct):
     def plots(self) -> list[Plot]:
         """All figures, in order."""
         return [block for section in self.sections for block in section.blocks if isinstance(block, Plot)]
+
+
+def _width(text: str) -> int:
+    """Columns that a text takes; East Asian letters take two."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)

@@ -192,7 +192,7 @@ def _progress(facts: Facts, language: Language) -> list[Block]:
     last = max((int(step) for step in frame["step"]), default=0)
     if facts.plan.mode == "next_step" or last < 1 or not any(value > 0 for value in frame["progress"]):
         return []
-    chosen = sorted({round(last * part / 6) for part in range(1, 7)})
+    chosen = sorted({max(1, round(last * part / 6)) for part in range(1, 7)})
     rows: list[list[Cell | Badge]] = []
     for arm in dict.fromkeys(frame["arm"]):
         of_arm = frame[frame["arm"] == arm].set_index("step")

@@ -109,7 +109,8 @@ def percent(share: float | None, digits: int = 0) -> str:
     >>> percent(0.425), percent(0.005, 1)
     ('42%', '0.5%')
     """
-    return DASH if share is None or not known(share) else decimal(share * 100, digits) + "%"
+    text = decimal(None if share is None else share * 100, digits)
+    return text if text == DASH else text + "%"
 
 
 def points(share: float | None, digits: int = 1) -> str:

@@ -103,7 +103,7 @@ def criteria_forest(frame: pd.DataFrame, language: Language = "en") -> go.Figure
             title += f"<br><span style='font-size:11px'>{html.escape(' · '.join(notes))}</span>"
         figure.add_annotation(
             text=title, xref="paper", yref="paper", x=0, y=domain[1], xanchor="left", yanchor="bottom",
-            showarrow=False, font={"size": 13},
+            showarrow=False, align="left", font={"size": 13},
         )  # fmt: skip
     figure.update_layout(margin={"t": 46, "l": 12})
     figure.update_yaxes(automargin=False)
@@ -117,6 +117,7 @@ def token_split(parts: Sequence[tuple[str, float | None, str]], language: Langua
     """
     figure = _blank(height=90 + 44 * max(1, len(parts)))
     known_parts = [part for part in parts if part[1] is not None]
+    ends = _walk(known_parts)
     figure.add_trace(
         go.Waterfall(
             orientation="h",
@@ -133,7 +134,9 @@ def token_split(parts: Sequence[tuple[str, float | None, str]], language: Langua
             hovertemplate="%{y}: %{text}<extra></extra>",
         )
     )
-    figure.update_xaxes(title_text=say("plot.tokens_axis", language), rangemode="tozero", tickformat=",d")
+    figure.update_xaxes(
+        title_text=say("plot.tokens_axis", language), range=[min(ends), max(ends) * 1.14 or 1], tickformat=",d"
+    )
     figure.update_yaxes(autorange="reversed")
     return figure
 
@@ -347,6 +350,14 @@ def _point(
 
 def _times(value: Any, factor: float) -> float | None:
     return float(value) * factor if known(value) else None
+
+
+def _walk(parts: Sequence[tuple[str, float | None, str]]) -> list[float]:
+    """Where a waterfall stands after each part."""
+    ends: list[float] = [0.0]
+    for _, value, measure in parts:
+        ends.append((ends[-1] if measure == "relative" else 0.0) + (value or 0.0))
+    return ends
 
 
 def _bar_text(shares: Sequence[float | None]) -> list[str]:
