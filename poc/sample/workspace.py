@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from poc.errors import InputError
@@ -81,7 +80,9 @@ def ensure_sample(path: str | os.PathLike[str], *, progress: Progress | None = N
 
 def _replayed(workspace: Workspace, tell: Callable[[int, str], None]) -> str:
     """The finished experiment of the sample; it is run, or gone on with, where it is not there yet."""
-    done = workspace.value("SELECT experiment_id FROM experiments WHERE status = 'finished' ORDER BY created_at LIMIT 1")
+    done = workspace.value(
+        "SELECT experiment_id FROM experiments WHERE status = 'finished' ORDER BY created_at LIMIT 1"
+    )
     if done is not None:
         return done
     with running_server() as base_url:
