@@ -169,7 +169,15 @@ def _run(workspace: Path, experiment: str | None, as_json: bool) -> None:
 
     with Bar("Replaying") as bar:
         summary = asyncio.run(work(bar))
-    out(summary, as_json, lambda console: console.print(_status_line(summary)))
+
+    def show(console: Console) -> None:
+        console.print(_status_line(summary))
+        if summary.message:
+            console.print(summary.message)
+        for parameter, instead in summary.adaptations.items():
+            console.print(f"The server refused '{parameter}': {instead}")
+
+    out(summary, as_json, show)
 
 
 def _status_line(state: Any) -> str:
