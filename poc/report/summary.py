@@ -189,8 +189,12 @@ def _costs(facts: Facts, language: Language) -> list[Cell]:
             items.append(phrase("cost.price", language, arm=name, usd=number(price, usd, "costs"), tokens=tokens))
     ratio_of = facts.verdict.comparison.primary.cost.interval
     if ratio_of.estimate is not None:
-        ends = interval(ratio_of.low, ratio_of.high, ratio, "verdict", language)
-        items.append(phrase("cost.ratio", language, ratio=number(ratio_of.estimate, ratio, "verdict"), interval=ends))
+        shown = number(ratio_of.estimate, ratio, "verdict")
+        if ratio_of.bounded:
+            ends = interval(ratio_of.low, ratio_of.high, ratio, "verdict", language)
+            items.append(phrase("cost.ratio", language, ratio=shown, interval=ends))
+        else:
+            items.append(phrase("cost.ratio_alone", language, ratio=shown))
     summaries = {row.arm: row for row in facts.verdict.comparison.arms}
     per_success = [summaries[arm].cost_per_success if arm in summaries else None for arm in (control, treatment)]
     if any(known(value) for value in per_success):
