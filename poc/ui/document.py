@@ -39,7 +39,7 @@ def badge(item: Any) -> None:
 def summary(head: Any) -> None:
     """The two minutes of a stakeholder."""
     for band in head.bands:
-        notice(band)
+        st.warning(f"**{text(band.lead)}** {text(band.text)}", icon=":material/info:")
     st.caption(text(head.eyebrow))
     with st.container(border=True):
         colour = _COLOURS[head.verdict.tone] if head.verdict.tone != "plain" else "violet"

@@ -163,11 +163,13 @@ def key_field(variable: str) -> None:
 def _size_and_limits(options: Options) -> None:
     size, budget, thresholds = st.columns(3, gap="medium")
     with size:
-        arms = st.multiselect(
+        st.markdown(f"**{say('replay.size')}**")
+        arms = st.pills(
             say("replay.arms"),
             ARMS,
+            selection_mode="multi",
             default=ARMS,
-            format_func=lambda name: named("arm", name),
+            help=say("replay.arms_help"),
             key="plan-arms",
         )
         options.add("arms", ",".join(arm for arm in ARMS if arm in arms))
@@ -175,21 +177,18 @@ def _size_and_limits(options: Options) -> None:
             "repeats", st.number_input(say("replay.repeats"), 1, 50, 1, key="plan-repeats", persist_state="session")
         )
     with budget:
+        st.markdown(f"**{say('replay.budget')}**", help=say("replay.budget_note"))
         usd = st.number_input(
             say("replay.budget_usd"), min_value=0.0, value=0.0, step=1.0, key="plan-usd", persist_state="session"
         )
         tokens = st.number_input(
-            say("replay.budget_tokens"),
-            min_value=0,
-            value=20_000_000,
-            step=100_000,
-            key="plan-tokens",
-            persist_state="session",
-            help=say("replay.budget_note"),
+            say("replay.budget_tokens"), min_value=0, value=0, step=100_000, key="plan-tokens", persist_state="session"
         )
+        st.caption(say("replay.budget_note"))
         options.add("budget-usd", usd or None)
         options.add("budget-tokens", tokens or None)
     with thresholds:
+        st.markdown(f"**{say('replay.thresholds')}**")
         gain = st.number_input(
             say("replay.gain_worthwhile"), 0.0, 100.0, 5.0, 1.0, key="plan-gain", persist_state="session"
         )

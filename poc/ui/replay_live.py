@@ -19,6 +19,7 @@ from poc.ui.show import (
     duration,
     guarded,
     in_percent,
+    known,
     list_separator,
     number,
     percent,
@@ -179,6 +180,7 @@ def _trials(workspace: api.Workspace, experiment_id: str) -> None:
     if rows.empty:
         return
     rows = in_percent(rows, "success", "final_progress")
+    rows["stop_reason"] = [named("stop", reason) if known(reason) else None for reason in rows["stop_reason"]]
     with st.expander(say("replay.trials"), icon=":material/list:"):
         event = show.table(
             rows,

@@ -48,9 +48,8 @@ def table(workspace: api.Workspace) -> None:
         selection_mode="single-row",
         key=f"run-table-{chosen}-{page}",
         column_order=["native_id", "task_key", "category", "outcome", "progress", "steps", "errors", "model", "tokens",
-                      "started_at", "run_id"],
+                      "started_at"],
         column_config={
-            "run_id": say("column.run_id"),
             "native_id": say("column.native_id"),
             "task_key": say("column.task"),
             "category": say("column.category"),
@@ -81,12 +80,14 @@ def one(workspace: api.Workspace, run_id: str) -> None:
     with st.container(border=True):
         st.subheader(say("run.title", id=plain(facts["native_id"] or run_id)), anchor=False)
         _facts(facts, steps)
-        if facts["task_text"]:
+        spoken = set(messages["content"].dropna().str.strip())
+        if facts["task_text"] and facts["task_text"].strip() not in spoken:
             with st.expander(say("run.task"), expanded=len(facts["task_text"]) < _LONG):
                 st.text(facts["task_text"])
         if messages.empty and steps.empty:
             st.caption(say("run.empty"))
-        _flow(messages, steps)
+        with st.container(gap="xsmall"):
+            _flow(messages, steps)
 
 
 def _facts(facts: dict, steps: pd.DataFrame) -> None:

@@ -194,7 +194,9 @@ def _workspace_box(path: Path) -> None:
 
 def _stage_list(found: list[Stage]) -> None:
     nearest = next_stage(found)
-    lines = [f"{_SIGNS.get(stage.state, _OPEN)} {say(f'{stage.key}.title')} :gray[· {stage.text}]" for stage in found]
+    lines = [
+        f"{_SIGNS.get(stage.state, _OPEN)} {say(f'{stage.key}.title')} :small[:gray[{stage.text}]]" for stage in found
+    ]
     st.markdown("  \n".join(lines))
     if nearest is not None:
         st.page_link(PAGES[nearest.key], label=say("shell.next", todo=nearest.todo), icon=":material/arrow_forward:")

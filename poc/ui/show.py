@@ -131,7 +131,7 @@ def guarded() -> Iterator[None]:
 
 def moment_column(label: str) -> Any:
     """The column of a table that holds times (UTC)."""
-    return st.column_config.DatetimeColumn(label, format="YYYY-MM-DD HH:mm", timezone="UTC", width="small")
+    return st.column_config.DatetimeColumn(label, format="YYYY-MM-DD HH:mm", timezone="UTC", width="medium")
 
 
 def percent_column(label: str, help: str | None = None) -> Any:  # noqa: A002

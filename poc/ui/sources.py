@@ -24,7 +24,7 @@ def table(workspace: api.Workspace) -> None:
         rows,
         column_order=["path", "format", "read", "imported", "rejected", "skipped", "size_bytes", "imported_at"],
         column_config={
-            "path": st.column_config.TextColumn(say("column.file"), width="large"),
+            "path": st.column_config.TextColumn(say("column.file"), width="medium"),
             "format": say("column.format"),
             "read": say("column.read"),
             "imported": say("column.imported"),

@@ -61,7 +61,7 @@ def stages(workspace: api.Workspace) -> list[Stage]:
     if level is None or not counts["runs"]:
         add("readiness", "todo", say("stage.nothing"))
     else:
-        add("readiness", "attention" if level.level == "NOT READY" else "done", named("level", level.level))
+        add("readiness", "attention" if level.level == "NOT READY" else "done", level.level)
     add(
         "subgoals",
         "done" if counts["sets"] else "todo",
