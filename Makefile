@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 .PHONY: app test check screenshots clean
 
 app: $(VENV)/.app
-	$(BIN)/streamlit run app.py
+	$(BIN)/streamlit run app.py --server.headless=false --server.showEmailPrompt=false
 
 test: check
 	$(BIN)/python -m pytest

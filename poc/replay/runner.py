@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from poc.errors import BudgetExceeded, PocError, WorkspaceBusy
+from poc.errors import BudgetExceeded, InputError, PocError, WorkspaceBusy
 from poc.models import Budget, ModelClient
 from poc.prices import load_overrides
 from poc.replay.attempt import Diverged, Paused, Shared
@@ -28,7 +28,7 @@ from poc.replay.experiment import BudgetLimits, Plan, TrialKey
 from poc.replay.journal import Journal, JournalWriter, journal_path, open_journal, read_journal
 from poc.replay.past import Past, pasts, spent_so_far
 from poc.replay.records import Header, Session, SessionEnd, TrialDone, TurnDone
-from poc.replay.status import ReplayStatus, State, Tally
+from poc.replay.status import ReplayStatus, State, Tally, merged_status
 from poc.replay.store import load_experiment, merge
 from poc.replay.trials import Trials
 from poc.workspace import Workspace
@@ -92,6 +92,13 @@ async def run(
     arms = {arm: sum(key.arm == arm for key in keys) for arm in plan.arms}
     header = Header(experiment_id=experiment_id, plan_hash=plan.hash, arms=arms)
     with open_journal(journal_path(workspace, experiment_id), header) as (writer, journal):
+        if not journal.records and merged_status(workspace, experiment) is not None:
+            # Starting over would pay for finished calls a second time.
+            raise InputError(
+                "The journal of this experiment is not beside the workspace, so it cannot go on.",
+                where=str(journal_path(workspace, experiment_id)),
+                todo="Bring its folder '.files' to the workspace, or plan anew; stored trials can be decided.",
+            )
         session = _Session(workspace, experiment_id, plan, keys, writer, journal, header, progress)
         limits = budget or plan.budget
         own = client is None

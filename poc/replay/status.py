@@ -14,7 +14,7 @@ import msgspec
 
 from poc.replay.journal import journal_path, read_journal, running_pid
 from poc.replay.records import Header, Record, Session, SessionEnd, TrialDone, TurnDone
-from poc.replay.store import load_experiment
+from poc.replay.store import Experiment, load_experiment
 from poc.workspace import Workspace
 
 State = Literal["planned", "running", "stopped", "finished"]
@@ -157,6 +157,8 @@ def status(workspace: Workspace, experiment_id: str) -> ReplayStatus:
     journal = read_journal(path)
     if journal.header is None:
         experiment = load_experiment(workspace, experiment_id)
+        if pid is None and (merged := merged_status(workspace, experiment)) is not None:
+            return merged
         trials = experiment.plan.trials()
         arms = {arm: sum(key.arm == arm for key in trials) for arm in experiment.plan.arms}
         empty = Tally(Header(experiment_id=experiment_id, plan_hash=experiment.plan.hash, arms=arms))
@@ -165,3 +167,48 @@ def status(workspace: Workspace, experiment_id: str) -> ReplayStatus:
     for record in journal.records:
         tally.add(record)
     return tally.status(pid=pid, torn=len(journal.torn))
+
+
+def merged_status(workspace: Workspace, experiment: Experiment) -> ReplayStatus | None:
+    """What the tables say of an experiment whose journal is not beside the workspace (a copied file, for instance).
+
+    None when no trial was ever merged. Time at work is unknown then and stands at 0.
+    """
+    rows = workspace.rows(
+        """
+        SELECT arm, count(*) AS done, avg(success) AS success, count_if(status = 'failed') AS failed
+        FROM trials WHERE experiment_id = ? GROUP BY arm
+        """,
+        [experiment.experiment_id],
+    )
+    if not rows:
+        return None
+    calls = workspace.rows(
+        """
+        SELECT count(*) AS requests, count_if(r.input_tokens + r.output_tokens IS NULL) AS without,
+               sum(r.input_tokens + r.output_tokens)::BIGINT AS tokens,
+               CASE WHEN count(r.cost_usd) = count(*) THEN sum(r.cost_usd) END AS cost
+        FROM requests r JOIN trials t USING (trial_id) WHERE t.experiment_id = ?
+        """,
+        [experiment.experiment_id],
+    )[0]
+    by_arm = {row["arm"]: row for row in rows}
+    planned = experiment.plan.trials()
+    arms = []
+    for arm in experiment.plan.arms:
+        row = by_arm.get(arm, {"done": 0, "success": None, "failed": 0})
+        total = sum(key.arm == arm for key in planned)
+        arms.append(ArmStatus(arm=arm, done=row["done"], total=total, success=row["success"], failed=row["failed"]))
+    done = sum(arm.done for arm in arms)
+    return ReplayStatus(
+        experiment_id=experiment.experiment_id,
+        state="finished" if done == len(planned) else "stopped",
+        done=done,
+        total=len(planned),
+        arms=tuple(arms),
+        requests=calls["requests"],
+        requests_without_usage=calls["without"],
+        tokens=calls["tokens"],
+        cost_usd=calls["cost"],
+        simulated=experiment.simulated,
+    )

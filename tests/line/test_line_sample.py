@@ -91,3 +91,19 @@ def test_the_console_script_prints_one_object_and_nothing_else(sample: Path, tmp
     assert done.stdout.startswith("{")
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""
+
+
+def test_a_copied_workspace_keeps_its_results_and_pays_for_nothing_again(
+    sample: Path, tmp_path: Path, shell: Shell
+) -> None:
+    """The journal stays behind when only the workspace file is copied."""
+    at = ("--workspace", shutil.copy(sample, tmp_path / "copy.duckdb"))
+    whole = shell("replay", "status", "--workspace", sample)[1]
+    code, copied = shell("replay", "status", *at)
+    assert code == 0
+    same = ("state", "done", "total", "arms", "requests", "tokens", "simulated")
+    assert {key: copied[key] for key in same} == {key: whole[key] for key in same}
+    code, error = shell("replay", "run", *at)
+    assert code == 2
+    assert "cannot go on" in error["what"]
+    assert shell("decide", *at)[0] == 5
