@@ -1,0 +1,247 @@
+"""The whole path in a real browser, on a fresh workspace, with a file that the test uploads.
+
+Screenshots of every page are left in tests/artifacts for people to look at.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from poc.sample import data_dir
+
+ROOT = Path(__file__).resolve().parents[2]
+ARTIFACTS = ROOT / "tests" / "artifacts"
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+PAGES = ("start", "data", "readiness", "subgoals", "progress", "replay", "decision")
+PATIENCE_MS = 60_000
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="no Chromium on this machine"),
+]
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("walk")
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    """The app as a person starts it, on a workspace that is not there yet."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = os.environ | {"POC_WORKSPACE": str(folder / "team.duckdb")}
+    environment.pop("OPENAI_API_KEY", None)
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    log = (folder / "app.log").open("wb")
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log) as app:
+        try:
+            url = f"http://127.0.0.1:{port}"
+            _wait_for(f"{url}/_stcore/health", app)
+            yield url
+        finally:
+            app.terminate()
+            log.close()
+
+
+def _wait_for(url: str, app: subprocess.Popen) -> None:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    for _ in range(600):
+        try:
+            opener.open(url, timeout=1).close()
+            return
+        except (urllib.error.URLError, OSError):
+            try:
+                app.wait(timeout=0.1)
+            except subprocess.TimeoutExpired:
+                continue
+            pytest.fail("the app ended before it answered")
+    pytest.fail("the app did not answer")
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Visitor:
+    """Somebody at the app, who notes every complaint of the browser and every request that leaves the machine."""
+
+    def __init__(self, browser, address: str, *, width: int, language: str) -> None:
+        self.address = address
+        self.width = width
+        self.language = language
+        self.complaints: list[str] = []
+        self.strangers: list[str] = []
+        context = browser.new_context(viewport={"width": width, "height": 900}, accept_downloads=True)
+        context.set_default_timeout(PATIENCE_MS)
+        self.page = context.new_page()
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", self._request)
+
+    def _console(self, message) -> None:
+        # Streamlit looks for its server below the page's own path first, and finds it at the root.
+        probing = "/_stcore/" in (message.location or {}).get("url", "")
+        if message.type == "error" and not probing:
+            self.complaints.append(f"{message.text} ({message.location})")
+
+    def _request(self, request) -> None:
+        if not request.url.startswith((self.address, "data:", "blob:", self.address.replace("http", "ws"))):
+            self.strangers.append(request.url)
+
+    def go(self, name: str) -> None:
+        self.page.goto(f"{self.address}/{'' if name == 'start' else name}?lang={self.language}")
+        self.settled()
+
+    def settled(self) -> None:
+        """Wait until the page has been drawn to its end."""
+        self.page.wait_for_selector("h1")
+        self.page.wait_for_function(
+            "!document.querySelector('[data-testid=stStatusWidget], [data-testid=stSkeleton], [data-stale=true]')"
+        )
+        assert not self.page.get_by_text("failed unexpectedly").count()
+
+    def press(self, label: str) -> None:
+        self.page.get_by_role("button", name=label, exact=True).click()
+
+    def fill(self, label: str, text: str) -> None:
+        field = self.page.get_by_label(label, exact=True)
+        field.fill(text)
+        field.press("Enter")
+
+    def see(self, text: str) -> None:
+        self.page.get_by_text(text).first.wait_for()
+
+    def picture(self, name: str) -> None:
+        """The whole page, not only what fits the window."""
+        self.settled()
+        measure = "document.querySelector('[data-testid=stMain]').scrollHeight"
+        height = min(self.page.evaluate(measure) + 60, 7000)
+        self.page.set_viewport_size({"width": self.width, "height": max(height, 900)})
+        self.page.wait_for_function("document.fonts.status === 'loaded'")
+        self.settled()
+        ARTIFACTS.mkdir(exist_ok=True)
+        self.page.screenshot(path=ARTIFACTS / f"{name}-{self.language}-{self.width}.png")
+        self.page.set_viewport_size({"width": self.width, "height": 900})
+
+    def content(self) -> None:
+        assert self.complaints == []
+        assert self.strangers == []
+
+
+@pytest.fixture(scope="module")
+def walked(chromium, address, folder) -> Visitor:
+    """From nothing to a verdict, by hand."""
+    log = folder / "calls.jsonl"
+    lines = (data_dir() / "logs" / "orders.jsonl").read_text(encoding="utf-8").splitlines()
+    log.write_text("\n".join(line for line in lines if '"category": "cancel"' in line) + "\nnot a record\n")
+    visitor = Visitor(chromium, address, width=1440, language="en")
+    page = visitor.page
+
+    visitor.go("data")
+    visitor.press("Create it here")
+    page.get_by_role("tab", name="Import").click()
+    page.locator("input[type=file]").first.set_input_files(log)
+    visitor.see("calls.jsonl")
+    visitor.settled()
+    visitor.picture("import")
+    visitor.press("Import")
+    visitor.see("Import finished")
+    visitor.see("1 rejected")
+
+    page.get_by_role("link", name="Continue to Readiness").click()
+    visitor.see("What the logs have")
+
+    page.get_by_role("link", name="Subgoals").first.click()
+    visitor.see("No subgoal sets yet")
+    editor = page.locator("textarea").first
+    editor.fill("category: cancel\nsubgoal: []\n")
+    editor.blur()
+    visitor.see("Unknown key 'subgoal'")
+    editor.fill((data_dir() / "subgoals" / "cancel.yaml").read_text(encoding="utf-8"))
+    editor.blur()
+    visitor.see("Valid: category cancel")
+    visitor.press("Store and score")
+    visitor.see("How often each subgoal was achieved")
+
+    page.get_by_role("link", name="Progress", exact=True).first.click()
+    visitor.see("Final progress against the outcome")
+
+    page.get_by_role("link", name="Replay", exact=True).first.click()
+    page.get_by_text("Closed loop: run each task anew").click()
+    visitor.fill("Environment (module:Class or file.py:Class)", "poc.sample.world:World")
+    visitor.fill("Tasks (0 means all)", "3")
+    visitor.settled()
+    visitor.picture("plan")
+    visitor.press("Estimate and preview")
+    visitor.see("Before anything is spent")
+    visitor.see("Calls stay on this machine")
+    page.get_by_text("Preview of one request, redacted").click()
+    visitor.picture("preview")
+    visitor.press("Start")
+    visitor.see("See the decision")
+
+    page.get_by_role("link", name="See the decision").click()
+    visitor.press("Decide")
+    visitor.see("this is not evidence")
+    return visitor
+
+
+def test_the_whole_path_leads_to_a_verdict(walked, folder):
+    with walked.page.expect_download() as waiting:
+        walked.press("Download the report (English)")
+    report = folder / "report.html"
+    waiting.value.save_as(report)
+    text = report.read_text(encoding="utf-8")
+    assert text.lstrip().lower().startswith("<!doctype html>")
+    assert "simulated" in text.lower()
+    walked.content()
+
+
+@pytest.mark.parametrize(("width", "language"), [(1440, "en"), (390, "ja")])
+def test_every_page_fits_the_screen(walked, chromium, address, width, language):
+    visitor = Visitor(chromium, address, width=width, language=language)
+    for name in PAGES:
+        visitor.go(name)
+        assert visitor.page.evaluate("document.documentElement.scrollWidth") <= width
+        visitor.picture(name)
+    visitor.content()
+
+
+def test_a_reload_in_the_middle_of_a_replay_finds_it_again(walked, chromium, address, folder):
+    visitor = Visitor(chromium, address, width=1440, language="en")
+    visitor.go("replay")
+    visitor.page.get_by_text("Plan a new experiment").click()
+    visitor.page.get_by_text("Closed loop: run each task anew").click()
+    visitor.fill("Environment (module:Class or file.py:Class)", "poc.sample.world:World")
+    visitor.fill("Repeats", "20")
+    visitor.settled()
+    visitor.press("Estimate and preview")
+    visitor.see("Before anything is spent")
+    visitor.press("Start")
+    visitor.see("trials ·")
+    visitor.page.reload()
+    visitor.settled()
+    visitor.picture("running")
+    visitor.press("Stop")
+    visitor.see("it can be resumed")
+    visitor.picture("stopped")
+    jobs = [json.loads(file.read_text()) for file in (folder / "team.duckdb.files" / "jobs").glob("*/job.json")]
+    assert sum(job["verb"] == "replay run" for job in jobs) == 2
+    visitor.content()
