@@ -80,6 +80,24 @@ class PlannedTask(_Frozen):
     cuts: tuple[tuple[str, int], ...] = ()
 
 
+class Sampling(_Frozen):
+    """How the tasks were chosen: facts only, so that they can be said in any language."""
+
+    how: Literal["all", "random", "named"] = "all"
+    frame: int | None = None
+    """How many tasks could have been chosen."""
+    categories: tuple[str, ...] = ()
+    """The categories asked for; none: all with a subgoal set."""
+    made_from: int = 0
+    """Tasks left out because subgoals were made from them."""
+    textless: int = 0
+    """Tasks left out because their text is not in the log."""
+    runs: int | None = None
+    """Next-step: how many logged runs, of `runs_frame`, with at most `cuts_per_run` random turns each."""
+    runs_frame: int | None = None
+    cuts_per_run: int | None = None
+
+
 class Readiness(_Frozen):
     """The level of the logs when the plan was made, and why it was overridden where it was."""
 
@@ -93,8 +111,7 @@ class Plan(_Frozen):
     name: str = "experiment"
     mode: Mode
     tasks: tuple[PlannedTask, ...]
-    sampling: str = "all"
-    """How the tasks were chosen: all, or a stated random sample of n."""
+    sampling: Sampling = Sampling()
     arms: tuple[str, ...] = ("none", "plan", "progress")
     primary: tuple[str, str] = ("progress", "none")
     """Treatment and control of the one primary contrast."""

@@ -11,7 +11,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -31,6 +31,7 @@ from poc.replay.experiment import (
     Plan,
     PlannedTask,
     Readiness,
+    Sampling,
     Thresholds,
 )
 from poc.replay.store import Experiment, insert_experiment
@@ -84,10 +85,10 @@ def make_plan(
     for one in arms:
         known_arm(one)
     frame = _Frame.of(workspace, categories)
-    chosen, told = frame.choose(tasks, seed)
+    chosen, sampling = frame.choose(tasks, seed)
     if mode == "next_step":
         chosen, more = frame.with_cuts(workspace, chosen, runs, cuts_per_run, seed)
-        told.append(more)
+        sampling = sampling.model_copy(update=more)
     elif runs is not None:
         raise InputError("'runs' is for next-step replays.", todo="Give 'tasks' for a closed-loop replay.")
     try:
@@ -95,7 +96,7 @@ def make_plan(
             name=name,
             mode=mode,
             tasks=tuple(chosen),
-            sampling="; ".join(told),
+            sampling=sampling,
             arms=tuple(arms),
             primary=primary,
             repeats=repeats,
@@ -145,7 +146,7 @@ class _Frame:
     tasks: tuple[PlannedTask, ...]
     excluded: int = 0
     textless: int = 0
-    scope: str = "all tasks with a subgoal set"
+    categories: tuple[str, ...] = ()
     runs: Mapping[str, list[str]] = field(default_factory=dict)
     """Per task: the runs that its set claims, in a fixed order."""
 
@@ -201,12 +202,12 @@ class _Frame:
                 )
                 runs[task_id] = [row["run_id"] for row in its if row["set_hash"] == set_hash]
         tasks.sort(key=lambda task: task.task_id)
-        scope = f"tasks of {', '.join(categories)}" if categories else cls.scope
-        return cls(tuple(tasks), excluded, textless, scope, runs)
+        return cls(tuple(tasks), excluded, textless, tuple(categories or ()), runs)
 
-    def choose(self, tasks: int | Iterable[str] | None, seed: int) -> tuple[list[PlannedTask], list[str]]:
-        """The tasks of the plan, and the sentences that say how they were chosen."""
+    def choose(self, tasks: int | Iterable[str] | None, seed: int) -> tuple[list[PlannedTask], Sampling]:
+        """The tasks of the plan, and how they were chosen."""
         chosen = list(self.tasks)
+        how: Literal["all", "random", "named"] = "all"
         if not chosen:
             raise InputError(
                 "No task is left to replay.",
@@ -218,20 +219,18 @@ class _Frame:
                 raise InputError(f"{tasks} tasks cannot be replayed.", todo="Give a number from 1 up.")
             if tasks < len(chosen):
                 chosen = random.Random(f"{seed}:tasks").sample(chosen, tasks)
-                told = f"random sample of {tasks} of {len(self.tasks)} ({self.scope})"
-            else:
-                told = f"{self.scope} ({len(chosen)})"
+                how = "random"
         elif tasks is not None:
             chosen = self._named(list(tasks))
-            told = f"{len(chosen)} tasks chosen by name"
-        else:
-            told = f"{self.scope} ({len(chosen)})"
-        sentences = [told]
-        if self.excluded:
-            sentences.append(f"{self.excluded} left out because subgoals were made from them")
-        if self.textless:
-            sentences.append(f"{self.textless} left out because their text is not in the log")
-        return sorted(chosen, key=lambda task: task.task_id), sentences
+            how = "named"
+        sampling = Sampling(
+            how=how,
+            frame=len(self.tasks),
+            categories=self.categories,
+            made_from=self.excluded,
+            textless=self.textless,
+        )
+        return sorted(chosen, key=lambda task: task.task_id), sampling
 
     def _named(self, keys: list[str]) -> list[PlannedTask]:
         by_name = {task.task_id: [task] for task in self.tasks}
@@ -250,8 +249,8 @@ class _Frame:
 
     def with_cuts(
         self, workspace: Workspace, chosen: Sequence[PlannedTask], runs: int | None, cuts_per_run: int, seed: int
-    ) -> tuple[list[PlannedTask], str]:
-        """The tasks with the logged turns to predict, and a sentence on how these were chosen."""
+    ) -> tuple[list[PlannedTask], dict[str, int]]:
+        """The tasks with the logged turns to predict, and the facts of `Sampling` on how these were chosen."""
         if cuts_per_run < 1 or (runs is not None and runs < 1):
             raise InputError("A next-step replay needs at least one run and one cut a run.")
         turns = _open_turns(workspace)
@@ -269,14 +268,11 @@ class _Frame:
             possible = turns[run_id]
             drawn = random.Random(f"{seed}:cuts:{run_id}").sample(possible, min(cuts_per_run, len(possible)))
             cuts[task.task_id].extend((run_id, turn) for turn in sorted(drawn))
-        told = (
-            f"{len(wanted)} of {total} logged runs{' at random' if len(wanted) < total else ''}, up to {cuts_per_run} "
-            "random turns each among those before which a subgoal was open"
-        )
+        facts = {"runs": len(wanted), "runs_frame": total, "cuts_per_run": cuts_per_run}
         planned = [
             task.model_copy(update={"cuts": tuple(sorted(cuts[task.task_id]))}) for task in chosen if cuts[task.task_id]
         ]
-        return planned, told
+        return planned, facts
 
 
 def _open_turns(workspace: Workspace) -> dict[str, list[int]]:

@@ -64,7 +64,7 @@ def limits(facts: Facts, language: Language) -> Section:
                 trials=number(facts.totals["trials"], whole, "totals"),
             )
         )
-    if plan.sampling == "all":
+    if plan.sampling.how == "all":
         items.append(say("limit.tasks", language))
     if plan.mode == "closed_loop":
         items.append(say("limit.environment", language, environment=plan.environment.target or "—"))

@@ -30,6 +30,7 @@ from poc.report.numbers import (
     whole,
 )  # fmt: skip
 from poc.report.wording import arm_name, named, phrase, say
+from poc.verdict import sampling_sentences, speak
 
 LEVEL_TONES: dict[str, Tone] = {"ok": "good", "gap": "open", "missing": "bad"}
 READY_TONES: dict[str, Tone] = {"READY": "good", "PARTIAL": "open", "NOT READY": "bad"}
@@ -180,7 +181,7 @@ def run(facts: Facts, language: Language) -> Section:
         "primary": primary,
         "placement": named("placement", plan.context.placement, language),
         "tasks": number(facts.verdict.comparison.planned_tasks, whole, "verdict"),
-        "sampling": named("sampling", plan.sampling, language),
+        "sampling": " ".join(speak(one, language) for one in sampling_sentences(plan)),
         "repeats": experiment_value(plan.repeats),
         "seed": experiment_value(plan.seed),
         "temperature": experiment_value(plan.model.temperature),

@@ -1,5 +1,6 @@
 """From stored trials to a verdict: every figure (`compare`) and the decision by frozen thresholds (`decide`)."""
 
+from poc.verdict.advice import sampling_sentences
 from poc.verdict.compare import compare
 from poc.verdict.criteria import Criterion
 from poc.verdict.decide import Verdict, decide, exit_code, load_verdict, speak
@@ -31,5 +32,6 @@ __all__ = [
     "decide",
     "exit_code",
     "load_verdict",
+    "sampling_sentences",
     "speak",
 ]

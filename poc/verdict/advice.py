@@ -114,8 +114,26 @@ def notes(comparison: Comparison, plan: Plan) -> list[Sentence]:
         found.append(
             Sentence("note.missing_usage", {"missing": tokens.missing, "tasks": tokens.missing + tokens.interval.n})
         )
-    if plan.sampling != "all":
-        found.append(Sentence("note.sampling", {"sampling": plan.sampling}))
+    found.extend(sampling_sentences(plan))
     if comparison.expected_flips is not None:
         found.append(Sentence("note.flips", {"share": figure(100 * comparison.expected_flips, 0)}))
+    return found
+
+
+def sampling_sentences(plan: Plan) -> list[Sentence]:
+    """How the plan's tasks were chosen, and for which tasks the result therefore holds."""
+    sampling, tasks = plan.sampling, len(plan.tasks)
+    frame = tasks if sampling.frame is None else sampling.frame
+    if sampling.categories:
+        values = {"tasks": tasks, "frame": frame, "categories": ", ".join(sampling.categories)}
+        found = [Sentence(f"sampling.{sampling.how}_of_categories", values)]
+    else:
+        found = [Sentence(f"sampling.{sampling.how}", {"tasks": tasks, "frame": frame})]
+    if sampling.made_from:
+        found.append(Sentence("sampling.made_from", {"tasks": sampling.made_from}))
+    if sampling.textless:
+        found.append(Sentence("sampling.textless", {"tasks": sampling.textless}))
+    if sampling.runs is not None:
+        values = {"runs": sampling.runs, "frame": sampling.runs_frame, "turns": sampling.cuts_per_run}
+        found.append(Sentence("sampling.turns", values))
     return found

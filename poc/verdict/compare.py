@@ -54,7 +54,6 @@ def comparison_of(stored: Stored, likeness: Fidelity, split_by_task: Split) -> C
         planned_trials=stored.planned,
         stored_trials=len(trials),
         foreign_trials=stored.foreign,
-        sampling=plan.sampling,
         primary=primary,
         secondary=secondary(trials, plan.arms, plan.primary, outcome, confidence),
         arms=tuple(_summary(arm, [trial for trial in trials if trial.arm == arm], confidence) for arm in plan.arms),

@@ -218,7 +218,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     stored_trials: int
     foreign_trials: int
     """Stored under this experiment without being in its plan; left out."""
-    sampling: str
     primary: Contrast
     secondary: tuple[Contrast, ...]
     arms: tuple[ArmSummary, ...]

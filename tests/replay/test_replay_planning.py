@@ -21,6 +21,7 @@ from poc.replay import (
     spoken_notes,
     status,
 )
+from poc.replay.experiment import Sampling
 from poc.replay.history import agent_turns
 from poc.subgoals import parse_set, store_sets
 from poc.workspace import Workspace
@@ -43,12 +44,12 @@ def test_the_same_arguments_give_the_same_plan(desk):
 
 
 def test_how_tasks_were_chosen_is_said(desk):
-    assert plan(desk).sampling == "all tasks with a subgoal set (4)"
-    assert plan(desk, tasks=2).sampling == "random sample of 2 of 4 (all tasks with a subgoal set)"
-    assert plan(desk, tasks=9).sampling == "all tasks with a subgoal set (4)"
-    assert plan(desk, categories=["paint"]).sampling == "tasks of paint (4)"
+    assert plan(desk).sampling == Sampling(frame=4)
+    assert plan(desk, tasks=2).sampling == Sampling(how="random", frame=4)
+    assert plan(desk, tasks=9).sampling == Sampling(frame=4)
+    assert plan(desk, categories=["paint"]).sampling == Sampling(frame=4, categories=("paint",))
     named = plan(desk, tasks=["t2", "t0"])
-    assert named.sampling == "2 tasks chosen by name"
+    assert named.sampling == Sampling(how="named", frame=4)
     assert sorted(str(task.task_key) for task in named.tasks) == ["t0", "t2"]
     drawn = {tuple(sorted(str(task.task_key) for task in plan(desk, tasks=2, seed=seed).tasks)) for seed in range(5)}
     assert len(drawn) > 1
@@ -59,7 +60,7 @@ def test_tasks_that_subgoals_were_made_from_are_left_out(tmp_path, workspace):
     bench.fill(workspace, tmp_path, subgoals=subgoals)
     made = plan(workspace)
     assert sorted(str(task.task_key) for task in made.tasks) == ["t1", "t2"]
-    assert "2 left out because subgoals were made from them" in made.sampling
+    assert made.sampling.made_from == 2
     with pytest.raises(InputError, match="subgoals were made from it"):
         plan(workspace, tasks=["t0"])
 
@@ -130,7 +131,7 @@ def test_cuts_are_drawn_among_turns_with_an_open_subgoal(desk):
     few = plan(desk, mode="next_step", cuts_per_run=1, runs=5)
     its = [cut for task in few.tasks for cut in task.cuts]
     assert len(its) == 5 == len({run_id for run_id, _ in its})
-    assert "5 of 8 logged runs at random" in few.sampling
+    assert (few.sampling.runs, few.sampling.runs_frame) == (5, 8)
     assert set(its) <= expected
 
 

@@ -13,7 +13,7 @@ from report_bench import NOW, Bench, Page
 
 from poc.errors import InputError
 from poc.readiness import assess
-from poc.replay.experiment import EnvironmentSettings, PlannedTask, Readiness
+from poc.replay.experiment import EnvironmentSettings, PlannedTask, Readiness, Sampling
 from poc.report import build_report
 from poc.report.wording import WORDS
 from poc.verdict import decide
@@ -72,7 +72,7 @@ def test_hostile_log_content_stays_text(bench: Bench, language: str) -> None:
         name=HOSTILE,
         readiness=Readiness(level="NOT READY", override_reason=HOSTILE),
         environment=EnvironmentSettings(kind="python", target=HOSTILE),
-        sampling=HOSTILE,
+        sampling=Sampling(categories=(HOSTILE,)),
     )
     assess(bench.workspace)
     decide(bench.workspace, "x1")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 import string
 from typing import Any
 
@@ -9,7 +10,7 @@ from verdict_bench import SUCCESS_ONLY, Bench
 
 import poc.verdict
 from poc.language import LANGUAGES
-from poc.replay.experiment import PlannedTask, Readiness, Thresholds
+from poc.replay.experiment import PlannedTask, Readiness, Sampling, Thresholds
 from poc.verdict import Verdict, decide, exit_code, load_verdict
 from poc.verdict.decide import WORDS
 
@@ -23,8 +24,8 @@ def keys(verdict: Verdict) -> list[str]:
 
 
 def wobble(key, size: float = 0.02) -> float:
-    """A little spread, so that ratios have an interval: depends on the trial alone."""
-    return 1 + size * (int(key.trial_id, 16) % 7 - 3)
+    """A little spread, so that ratios have an interval: depends on the trial alone, not on its plan."""
+    return 1 + size * random.Random(f"{key.task.task_id}:{key.repeat}:{key.arm}").randint(-3, 3)
 
 
 def gaining(share: int = 2):
@@ -336,7 +337,7 @@ def test_a_simulated_model_that_does_not_know_the_tools_decides_nothing(bench: B
 def test_override_floor_and_sampling_are_printed(bench: Bench) -> None:
     bench.design(
         40,
-        sampling="random sample of 40",
+        sampling=Sampling(how="random", frame=90),
         readiness=Readiness(level="NOT READY", override_reason="pilot {braces} <b>"),
     )
     bench.fill(lambda key: {"success": 0.0, "latency": wobble(key)})
@@ -344,7 +345,7 @@ def test_override_floor_and_sampling_are_printed(bench: Bench) -> None:
     lines = verdict.lines()
     assert any("NOT READY" in line and "pilot {braces} <b>" in line for line in lines)
     assert any("succeeds in 0% only" in line for line in lines)
-    assert any("random sample of 40" in line for line in lines)
+    assert any("40 of 90 tasks" in line for line in lines)
 
 
 def test_same_trials_same_hash_and_text_and_one_stored_row(bench: Bench) -> None:
