@@ -26,19 +26,33 @@ class Detected(msgspec.Struct, frozen=True):
 
 def detect(source: Source, *, format: str | None = None) -> Detected:  # noqa: A002  # the word that people use
     """The reader for `source`; `format` overrides the content. Raises `InputError` when none fits."""
+    magic = source.magic
     if format is not None:
         if format not in READERS:
             raise InputError(
                 f"There is no format '{format}'.{did_you_mean(format, READERS)}",
                 todo=f"Use one of: {', '.join(READERS)}; or leave it out to have it detected.",
             )
+        if magic is not None and magic not in getattr(READERS[format], "MAGIC", ()):
+            raise source.text_problem() or _unknown(source)
         return Detected(format, 1.0)
-    guesses = {name: reader.sniff(source.sample, source.name) for name, reader in READERS.items()}
-    best = max(guesses, key=lambda name: guesses[name])
-    if guesses[best] < THRESHOLD:
-        raise InputError(
-            "The file's format is not known here: it looks neither like chat messages nor like a table of tool calls.",
-            where=str(source.path),
-            todo=f"Known formats: {', '.join(READERS)}. For a table whose columns have other names, give a mapping.",
-        )
+    guesses = {
+        name: reader.sniff(source.sample, source.name)
+        for name, reader in READERS.items()
+        # A binary file is shown only to the readers that say they take its kind.
+        if magic is None or magic in getattr(reader, "MAGIC", ())
+    }
+    best = max(guesses, key=lambda name: guesses[name], default="")
+    if guesses.get(best, 0.0) < THRESHOLD:
+        if magic is not None and (problem := source.text_problem()):
+            raise problem
+        raise _unknown(source)
     return Detected(best, guesses[best])
+
+
+def _unknown(source: Source) -> InputError:
+    return InputError(
+        "The file's format is not known here.",
+        where=str(source.path),
+        todo=f"Known formats: {', '.join(READERS)}. For a table whose columns have other names, give a mapping.",
+    )

@@ -36,6 +36,8 @@ _TODO_BINARY = {
     "a Parquet file": "Export it as CSV or JSONL.",
     "UTF-16 text": "Save it as UTF-8.",
 }
+_ACCEPTED: set[bytes] = set()
+"""First bytes of binary files that some reader can read."""
 
 
 class Source:
@@ -64,8 +66,17 @@ class Source:
         """Whether `sample` is all there is."""
         return self.size <= len(self.sample)
 
+    @property
+    def magic(self) -> bytes | None:
+        """The first bytes by which this is known to be a binary file; None for text."""
+        return next((magic for magic in (*_MAGIC, *_ACCEPTED) if self.sample.startswith(magic)), None)
+
     def problem(self) -> InputError | None:
-        """Why this file can be no log at all: it is empty or binary. None if it may be one."""
+        """Why this file can be no log at all: it is empty, or binary and no reader takes its kind. None if it may."""
+        return None if self.magic in _ACCEPTED else self.text_problem()
+
+    def text_problem(self) -> InputError | None:
+        """Why this file can be no text log."""
         if not self.sample.removeprefix(_BOM).strip():
             what = "The file is empty." if self.size == 0 else "The file holds nothing but blanks."
             return InputError(what, where=str(self.path), todo="Check the export that made it.")
@@ -97,6 +108,11 @@ class Source:
         """Of the file's bytes, in hex."""
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def accept(magic: Iterable[bytes]) -> None:
+    """Let binary files that begin so pass: a reader takes them (its ``MAGIC``)."""
+    _ACCEPTED.update(magic)
 
 
 def find(paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str]) -> list[Source]:

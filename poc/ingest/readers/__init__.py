@@ -1,8 +1,10 @@
 """One module a format. A reader tells by content whether a file is its own, and turns it into runs.
 
 Adding a format is adding a module here with ``NAME``, ``VERSION``, ``sniff``
-and ``read``, and its tests; nothing else needs to know of it. Other packages
-may offer readers through the entry point group ``poc.readers``.
+and ``read``, and its tests; nothing else needs to know of it. A reader of
+binary files also has ``MAGIC``, the first bytes that such files begin with
+(``MAGIC = (b"PAR1",)``); `sniff` then sees those files too. Other packages may
+offer readers through the entry point group ``poc.readers``.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from importlib.metadata import entry_points
 from typing import Any, Protocol, cast
 
 from poc.errors import PocError
-from poc.ingest.sources import Source
+from poc.ingest.sources import Source, accept
 from poc.trajectory import Reject, Run
 
 GROUP = "poc.readers"
@@ -52,6 +54,8 @@ def _found() -> dict[str, Reader]:
             )
         # One of our own formats is never replaced silently.
         readers.setdefault(offered.NAME, cast(Reader, offered))
+    for reader in readers.values():
+        accept(getattr(reader, "MAGIC", ()))
     return readers
 
 
