@@ -260,7 +260,7 @@ def test_a_trial_that_takes_too_long_is_a_failure_with_its_request(desk):
         return Say(hang=True) if bench.called(body) else bench.diligent(body)
 
     with scripted_server(policy) as server:
-        experiment = bench.planned(desk, server.base_url, limits=Limits(trial_timeout_s=0.4), tasks=1)
+        experiment = bench.planned(desk, server.base_url, limits=Limits(trial_timeout_s=2.5), tasks=1)
         go(desk, experiment.experiment_id)
     for trial in desk.rows("SELECT * FROM trials"):
         assert (trial["status"], trial["stop_reason"], trial["success"]) == ("failed", "timeout", 0.0)

@@ -192,7 +192,7 @@ def test_a_lost_call_counts_as_its_worst_case(desk):
     assert spent_so_far(cut_off).tokens == 7 * 110 + lost.reserved_tokens
 
 
-@pytest.mark.parametrize("share", [0.0, 0.31, 0.62, 0.999])
+@pytest.mark.parametrize("share", [0.31, 0.62, 0.999])
 def test_a_journal_cut_anywhere_is_gone_on_with(desk, tmp_path, share):
     with scripted_server(bench.forgetful) as server:
         experiment = bench.planned(desk, server.base_url, tasks=2, arms=("none", "progress"))
@@ -211,6 +211,17 @@ def test_a_journal_cut_anywhere_is_gone_on_with(desk, tmp_path, share):
     assert totals(desk) == totals(undisturbed)
     assert set(asked.values()) <= {1}
     assert not before & set(asked)
+
+
+def test_without_its_journal_a_merged_experiment_is_not_paid_for_again(desk):
+    with scripted_server(bench.diligent) as server:
+        experiment = bench.planned(desk, server.base_url, tasks=1)
+        go(desk, experiment.experiment_id)
+        journal_path(desk, experiment.experiment_id).unlink()
+        server.bodies.clear()
+        with pytest.raises(InputError, match="cannot go on"):
+            go(desk, experiment.experiment_id)
+        assert not server.bodies
 
 
 def test_where_the_world_moved_on_the_trial_starts_afresh(desk):
