@@ -17,6 +17,7 @@ from typing import BinaryIO
 from poc.errors import InputError, did_you_mean
 
 SAMPLE_BYTES = 1 << 18
+_LONGEST_FOOTER = 1 << 24
 _BOM = b"\xef\xbb\xbf"
 _MAGIC = {
     b"SQLite format 3\x00": "a SQLite database",
@@ -53,6 +54,8 @@ class Source:
             self.size = path.stat().st_size
             with path.open("rb") as file:
                 self.sample = file.read(SAMPLE_BYTES)
+                if self.sample.startswith(b"PAR1") and not self.whole:
+                    self.sample += _footer(file)
         except OSError as error:
             raise _unreadable(path, error) from error
 
@@ -108,6 +111,14 @@ class Source:
         """Of the file's bytes, in hex."""
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _footer(file: BinaryIO) -> bytes:
+    """The end of a Parquet file, where its columns are named."""
+    file.seek(-8, os.SEEK_END)
+    length = int.from_bytes(file.read(4), "little") + 8
+    file.seek(-min(length, file.tell() + 4, _LONGEST_FOOTER), os.SEEK_END)
+    return file.read()
 
 
 def accept(magic: Iterable[bytes]) -> None:
