@@ -7,14 +7,13 @@ from typing import Any, cast
 import pandas as pd
 import streamlit as st
 
-from poc import api, jobs
-from poc.ui import show, work
+from poc import api
+from poc.ui import show
 from poc.ui.reads import read
 from poc.ui.show import Mood, empty, in_percent, percent_column, plain
 from poc.ui.stages import PAGES
 from poc.ui.words import language, named, say
 
-VERB = "readiness"
 _MOODS: dict[str, Mood] = {"READY": "green", "PARTIAL": "orange", "NOT READY": "red"}
 _ICONS = {"READY": ":material/check_circle:", "PARTIAL": ":material/error:", "NOT READY": ":material/cancel:"}
 _EFFECTS = ("read", "write", "irreversible")
@@ -27,12 +26,8 @@ def level(workspace: api.Workspace) -> api.Readiness | None:
         st.page_link(PAGES["data"], label=say("shell.continue", page=say("data.title")))
         return None
     found = read(api.load_readiness, workspace)
-    job = work.watched(workspace, VERB)
     if found is None:
-        last = jobs.latest(workspace, VERB)
-        if last is None or last.state == "done":
-            work.begin(workspace, VERB)
-        return None
+        found = _assessed(workspace)
     with st.container(border=True):
         said = plain(api.readiness_headline(found, language()))
         st.markdown(f"#### :{_MOODS[found.level]}[{_ICONS[found.level]}] {said}")
@@ -40,10 +35,16 @@ def level(workspace: api.Workspace) -> api.Readiness | None:
             st.caption(say(f"readiness.{found.level}"))
         if _stale(workspace, found):
             st.caption(f":orange[:material/update:] {say('readiness.stale')}")
-        busy = job is None and work.running(workspace, VERB)
-        if st.button(say("readiness.again"), type="tertiary", icon=":material/refresh:", disabled=busy):
-            work.begin(workspace, VERB)
+        if st.button(say("readiness.again"), type="tertiary", icon=":material/refresh:"):
+            _assessed(workspace)
+            st.rerun()
     return found
+
+
+def _assessed(workspace: api.Workspace) -> api.Readiness:
+    """Counted on the spot: a few queries, quicker than a process of its own."""
+    with st.spinner(say("readiness.checking")):
+        return api.readiness(workspace)
 
 
 def _stale(workspace: api.Workspace, found: api.Readiness) -> bool:

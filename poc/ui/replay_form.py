@@ -19,8 +19,10 @@ from poc.ui.server import MODEL, simulated_server
 from poc.ui.show import plain
 from poc.ui.words import named, say
 
-KEY_FIELD = "api-key"
-KEY_VARIABLE = "OPENAI_API_KEY"
+_KEY_FIELDS = ("api-key-plan", "api-key-start")
+OPENAI_VARIABLE = "OPENAI_API_KEY"
+OTHER_VARIABLE = "MODEL_API_KEY"
+"""For any server but OpenAI's own, so that a key for the one is never sent to the other."""
 SAMPLE_WORLD = "poc.sample.world:World"
 ARMS = ("none", "plan", "progress")
 VERB = "replay plan"
@@ -70,7 +72,7 @@ def form(workspace: api.Workspace) -> None:
 
 def key_for(variable: str) -> dict[str, str]:
     """The typed key as the environment of a job; empty where none was typed."""
-    typed = st.session_state.get(KEY_FIELD)
+    typed = next((key for name in _KEY_FIELDS if (key := st.session_state.get(name))), None)
     return {variable: typed} if typed else {}
 
 
@@ -141,20 +143,22 @@ def _model(options: Options) -> None:
         persist_state="session",
     )
     options.add("base-url", base_url.strip())
-    key_field(KEY_VARIABLE)
+    variable = OTHER_VARIABLE if base_url.strip() else OPENAI_VARIABLE
+    options.add("api-key-env", variable)
+    key_field(variable, "plan")
 
 
-def key_field(variable: str) -> None:
-    """The masked field; its value lives in the session only."""
+def key_field(variable: str, place: str) -> None:
+    """The masked field at one of its two places; its value lives in the session only."""
     st.text_input(
         say("replay.key"),
         type="password",
-        key=KEY_FIELD,
+        key=f"api-key-{place}",
         persist_state="session",
         autocomplete="off",
         help=say("replay.key_help", variable=variable),
     )
-    if not st.session_state.get(KEY_FIELD) and not os.environ.get(variable):
+    if not key_for(variable) and not os.environ.get(variable):
         st.caption(f":orange[:material/key_off:] {say('replay.key_missing', variable=plain(variable))}")
     else:
         st.caption(say("replay.no_key_in_plan"))

@@ -50,7 +50,7 @@ def panel(workspace: api.Workspace, experiment_id: str) -> None:
         if state.done:
             _figures(state)
         if state.state != "finished":
-            _before(workspace, experiment)
+            _before(workspace, experiment, fresh=state.state == "planned")
             _start(workspace, experiment, resume=state.state == "stopped")
     if state.done:
         st.page_link(PAGES["decision"], label=say("replay.decide"), icon=":material/gavel:")
@@ -86,7 +86,7 @@ def _live(workspace: api.Workspace, experiment_id: str, job: jobs.Job) -> None:
             st.rerun()
         state = api.status(workspace, experiment_id)
         share = state.done / state.total if state.total else 0.0
-        left = f" · {duration(state.eta_s)}" if state.eta_s is not None else ""
+        left = f" · {say('replay.left', time=duration(state.eta_s))}" if state.eta_s is not None else ""
         st.progress(share, text=say("replay.live_of", done=number(state.done), total=number(state.total)) + left)
         _figures(state)
         if job.cancel_requested:
@@ -112,20 +112,20 @@ def _figures(state: Any) -> None:
     places[3].metric(say("replay.live_failures"), number(failed))
 
 
-def _before(workspace: api.Workspace, experiment: Any) -> None:
+def _before(workspace: api.Workspace, experiment: Any, *, fresh: bool) -> None:
     """What would be spent, where calls would go, and one request as it would leave."""
     estimate = experiment.estimate
     if estimate is not None:
-        st.markdown(f"**{say('replay.estimate')}**")
+        st.markdown(f"**{say('replay.estimate' if fresh else 'replay.estimate_was')}**")
         shown = [
-            ("estimate_trials", number(estimate.trials)),
-            ("estimate_calls", f"≈ {number(estimate.requests)}"),
-            ("estimate_tokens", f"≈ {number(estimate.input_tokens + estimate.output_tokens)}"),
-            ("estimate_usd", say("replay.price_unknown") if estimate.usd is None else f"≈ {_usd(estimate.usd)}"),
-            ("estimate_time", DASH if estimate.seconds is None else f"≈ {duration(estimate.seconds)}"),
+            ("replay.estimate_trials", number(estimate.trials)),
+            ("replay.estimate_calls", f"≈ {number(estimate.requests)}"),
+            ("replay.estimate_tokens", f"≈ {number(estimate.input_tokens + estimate.output_tokens)}"),
+            ("replay.estimate_usd", say("replay.price_unknown") if estimate.usd is None else f"≈ {_usd(estimate.usd)}"),
+            ("replay.estimate_time", DASH if estimate.seconds is None else f"≈ {duration(estimate.seconds)}"),
         ]
-        for place, (name, value) in zip(st.columns(len(shown)), shown, strict=True):
-            place.metric(say(f"replay.{name}"), value)
+        for place, (key, value) in zip(st.columns(len(shown)), shown, strict=True):
+            place.metric(say(key), value)
         worst = say("replay.price_unknown") if estimate.worst_usd is None else dollars(estimate.worst_usd)
         st.caption(
             say(
@@ -164,8 +164,8 @@ def _preview(workspace: api.Workspace, experiment_id: str) -> None:
 def _start(workspace: api.Workspace, experiment: Any, *, resume: bool) -> None:
     variable = experiment.plan.model.api_key_env
     simulated = experiment.plan.model.name == MODEL
-    if not simulated and not os.environ.get(variable):
-        key_field(variable)
+    if not simulated and not os.environ.get(variable) and not key_for(variable):
+        key_field(variable, "start")
     label, icon = ("replay.resume", "resume") if resume else ("replay.start", "play_arrow")
     busy = work.running(workspace, VERB)
     if st.button(say(label), type="primary", icon=f":material/{icon}:", disabled=busy, key="replay-start"):

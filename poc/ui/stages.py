@@ -50,8 +50,8 @@ def stages(workspace: api.Workspace) -> list[Stage]:
     level = read(api.load_readiness, workspace)
     found: list[Stage] = []
 
-    def add(key: str, state: State, text: str) -> None:
-        found.append(Stage(key, state, text, say(f"todo.{key}")))
+    def add(key: str, state: State, text: str, todo: str | None = None) -> None:
+        found.append(Stage(key, state, text, say(f"todo.{todo or key}")))
 
     add(
         "data",
@@ -78,8 +78,11 @@ def stages(workspace: api.Workspace) -> list[Stage]:
         add("decision", "todo", say("stage.nothing"))
         return found
     experiment = newest[0]
-    finished = experiment["status"] == "finished"
-    add("replay", "done" if finished else "attention", named("status", experiment["status"]))
+    status = experiment["status"]
+    if status == "finished":
+        add("replay", "done", named("status", status))
+    else:
+        add("replay", "attention", named("status", status), f"replay_{status}")
     verdict = experiment["verdict"]
     if isinstance(verdict, str):
         text = say("stage.simulated", verdict=verdict) if experiment["simulated"] else verdict

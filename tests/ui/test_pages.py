@@ -29,7 +29,17 @@ def open_page(name: str = "start", *, language: str = "en", **address: str) -> A
 
 
 def texts(app: AppTest) -> str:
-    kinds = (app.title, app.subheader, app.markdown, app.caption, app.text, app.info, app.success, app.warning, app.error)
+    kinds = (
+        app.title,
+        app.subheader,
+        app.markdown,
+        app.caption,
+        app.text,
+        app.info,
+        app.success,
+        app.warning,
+        app.error,
+    )
     return "\n".join(str(element.value) for kind in kinds for element in kind).replace("\\", "")
 
 
@@ -94,7 +104,7 @@ def test_sidebar_names_each_stage_and_the_next_thing(fresh, evaluated, monkeypat
     app = fine(open_page())
     listed = "\n".join(element.value for element in app.sidebar.markdown)
     for name in PAGES[1:]:
-        assert api and name.capitalize() in listed
+        assert name.capitalize() in listed
     monkeypatch.setenv("POC_WORKSPACE", str(fresh))
     assert "import your logs" in "".join(element.label for element in open_page().sidebar.get("page_link"))
 
@@ -216,3 +226,22 @@ def test_log_content_is_text_not_markup(evaluated):
     assert "\\*\\*bold\\*\\*" in shown
     assert "\\$a\\$" in shown
     assert "\\[y\\]" in shown
+
+
+def test_the_first_start_builds_the_sample_and_can_be_stopped(tmp_path, monkeypatch):
+    monkeypatch.delenv("POC_WORKSPACE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    app = fine(open_page())
+    assert "Building the sample workspace" in texts(app)
+    assert "sample" in "".join(element.value for element in app.sidebar.markdown)
+    workspace = api.Workspace(tmp_path / "workspaces" / "sample.duckdb")
+    job = jobs.latest(workspace, "sample")
+    assert job is not None
+    # A second tab, or a reload, watches the same work.
+    assert "Building the sample workspace" in texts(open_page())
+    assert len(jobs.jobs(workspace)) == 1
+    jobs.cancel(job, force=True)
+    until(lambda: not job.running)
+    app = open_page()
+    assert "not finished" in app.error[0].value
+    assert [button.label for button in app.main.button] == ["Build it again"]
