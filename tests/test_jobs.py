@@ -13,6 +13,7 @@ import pytest
 
 from poc import jobs
 from poc.errors import InputError
+from poc.jobs import control, progress
 from poc.workspace import Workspace
 
 PROGRAM = """
@@ -48,7 +49,7 @@ if verb == "deaf":
 def workspace(tmp_path, monkeypatch):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    monkeypatch.setattr(jobs, "_PROGRAM", (sys.executable, str(program)))
+    monkeypatch.setattr(control, "_PROGRAM", (sys.executable, str(program)))
     made = Workspace(tmp_path / "w.duckdb")
     yield made
     for job in jobs.jobs(made):
@@ -197,7 +198,7 @@ def test_the_same_work_is_not_started_twice(workspace):
 def test_another_process_sees_and_stops_a_job_whose_starter_is_gone(workspace, tmp_path):
     starter = (
         "import sys; from pathlib import Path; from poc import jobs; from poc.workspace import Workspace\n"
-        f"jobs._PROGRAM = {jobs._PROGRAM!r}\n"
+        f"from poc.jobs import control; control._PROGRAM = {control._PROGRAM!r}\n"
         f"print(jobs.start(Workspace(Path({str(workspace.path)!r})), 'wait').job_id)"
     )
     said = subprocess.run([sys.executable, "-c", starter], capture_output=True, text=True, check=True)
@@ -226,7 +227,7 @@ def test_an_unknown_job_is_named(workspace):
 
 
 def test_old_jobs_are_tidied_away(workspace, monkeypatch):
-    monkeypatch.setattr(jobs, "_KEEP_FINISHED", 2)
+    monkeypatch.setattr(control, "_KEEP_FINISHED", 2)
     for number in range(4):
         _ended(jobs.start(workspace, "refuse", [str(number)]))
     assert [job.argv[0] for job in jobs.jobs(workspace)] == ["3", "2", "1"]
@@ -236,8 +237,8 @@ def test_progress_is_only_reported_inside_a_job(tmp_path, monkeypatch):
     monkeypatch.delenv(jobs.JOB_DIRECTORY, raising=False)
     jobs.report_progress(1, 2)
     monkeypatch.setenv(jobs.JOB_DIRECTORY, str(tmp_path))
-    monkeypatch.setattr(jobs, "_last_report", 0.0)
+    monkeypatch.setattr(progress, "_last_report", 0.0)
     jobs.report_progress(1, None, "counting")
-    progress = msgspec.json.decode((tmp_path / "progress.json").read_bytes(), type=jobs.Progress)
-    assert (progress.done, progress.total, progress.fraction) == (1, None, None)
+    left = msgspec.json.decode((tmp_path / "progress.json").read_bytes(), type=jobs.Progress)
+    assert (left.done, left.total, left.fraction) == (1, None, None)
     assert [file.name for file in tmp_path.iterdir()] == ["progress.json"]

@@ -60,7 +60,7 @@ def form(workspace: api.Workspace) -> None:
     typed = paths.text_area(say("data.paths"), height=110, placeholder="/data/logs/traces.jsonl", key="log-paths")
     outcomes = st.file_uploader(say("data.outcomes"), type=["csv"], help=say("data.outcomes_help"), key="outcome-file")
     chosen = [_laid_down(workspace, upload) for upload in uploads]
-    chosen += [Path(line.strip()).expanduser() for line in typed.splitlines() if line.strip()]
+    chosen += [Path(line.strip()).expanduser().resolve() for line in typed.splitlines() if line.strip()]
     mapping = _mapping(chosen)
     busy = work.running(workspace, VERB)
     if not st.button(say("data.import"), type="primary", icon=":material/download:", disabled=busy):
