@@ -1,0 +1,87 @@
+"""OpenInference spans (Arize Phoenix and others).
+
+Told by ``openinference.span.kind`` (LLM, TOOL, CHAIN, AGENT, ...). Containers:
+those of OpenTelemetry, Phoenix's REST answer (``{data: [{context, span_kind,
+attributes, ...}]}``) and its JSON lines, and rows of a data frame (columns
+``context.span_id``, ``attributes.input.value``) as JSON or Parquet. Model
+calls hold ``llm.input_messages.N``, ``llm.output_messages.N``, token counts
+(cached input is counted in) and ``llm.model_name``; tools ``tool.name``,
+``input.value``, ``output.value``, and rarely a call id. ``tool.parameters`` is
+a schema for some instrumentors and the arguments for others. Run, records and
+the rest as in `otel_genai`. Scores of annotations count as outcome if their
+name says so.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from poc.ingest.readers.otel_genai import run_of
+from poc.ingest.readers.span_files import first_span, traces
+from poc.ingest.readers.spans import Span, is_span, read_span
+from poc.ingest.sources import Source
+from poc.trajectory import Reject, Run
+
+NAME = "openinference"
+VERSION = 1
+MAGIC = (b"PAR1",)
+
+_BATCH = 2000
+
+
+def sniff(sample: bytes, name: str) -> float:
+    """By the ids of a first span and the span kind; for Parquet by the names of the columns."""
+    if sample.startswith(MAGIC):
+        columns = _columns(sample)
+        ids = {"context.trace_id", "context.span_id"} <= columns
+        return 0.97 if ids and "name" in columns else 0.0
+    head = first_span(sample)
+    if not head:
+        return 0.0
+    marks = (b'"openinference.span.kind"', b'"attributes.openinference.span.kind"', b'"openinference"')
+    if any(mark in sample for mark in marks) or ("span_kind" in head and "context" in head):
+        return 0.97
+    return 0.0
+
+
+def read(source: Source) -> Iterator[Run | Reject]:
+    """A run for each trace."""
+    if source.magic in MAGIC:
+        yield from _parquet(source)
+    else:
+        yield from traces(source, run_of)
+
+
+def _columns(sample: bytes) -> set[str]:
+    """The columns of a Parquet file: from its end if the sample reaches so far."""
+    try:
+        return set(pq.read_schema(io.BytesIO(sample)).names)
+    except (pa.ArrowInvalid, OSError):
+        return set()
+
+
+def _parquet(source: Source) -> Iterator[Run | Reject]:
+    waiting: dict[str, list[Span]] = {}
+    number = 0
+    try:
+        with source.open() as data, pq.ParquetFile(data) as file:
+            for batch in file.iter_batches(_BATCH):
+                for row in batch.to_pylist():
+                    number += 1
+                    place = f"row {number}"
+                    value: dict[str, Any] = {key: item for key, item in row.items() if item is not None}
+                    if is_span(value):
+                        span = read_span(value, place)
+                        waiting.setdefault(span.trace_id or "", []).append(span)
+                    else:
+                        yield Reject(place=place, reason="no trace id, span id and name here: not a span")
+    except (pa.ArrowInvalid, OSError) as error:
+        yield Reject(place=f"row {number + 1}", reason=f"broken Parquet from here on: {error}")
+    source.consumed = source.size
+    for trace, spans in waiting.items():
+        yield from run_of(trace or None, spans)

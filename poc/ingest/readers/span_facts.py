@@ -1,0 +1,412 @@
+"""What a span's attributes say, under all names that are in use.
+
+OpenTelemetry GenAI old and new (``gen_ai.*``, events, ``gcp.vertex.agent.*``
+of Google ADK, pydantic-ai), OpenLLMetry (``traceloop.*``, flattened
+``gen_ai.prompt.N``), OpenInference (``llm.*``, ``input.value``) and the Vercel
+AI SDK (``ai.*``). Several stand on one span at times; the first that says
+something wins. Names of spans are the last resort. Knows no container.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from poc.ingest.readers.assembly import number, plain, word
+from poc.ingest.readers.nodes import Kind, Node, Score, answered, called_with, tokens
+from poc.ingest.readers.said import Asked, Said, messages, opened
+from poc.ingest.readers.spans import Span
+
+_MODEL_CALLS = frozenset({"chat", "text_completion", "generate_content", "completion", "responses", "generate"})
+_AGENTS = frozenset({"invoke_agent", "invoke_workflow"})
+_ARGUMENTS = (
+    "gen_ai.tool.call.arguments",
+    "gcp.vertex.agent.tool_call_args",
+    "tool_arguments",
+    "ai.toolCall.args",
+    "traceloop.entity.input",
+    "input.value",
+)
+_RESULTS = (
+    "gen_ai.tool.call.result",
+    "gcp.vertex.agent.tool_response",
+    "tool_response",
+    "ai.toolCall.result",
+    "traceloop.entity.output",
+    "output.value",
+)
+_INPUTS = ("gen_ai.input.messages", "ai.prompt.messages", "gcp.vertex.agent.llm_request", "pydantic_ai.all_messages")
+_LATER_INPUTS = ("ai.prompt", "gen_ai.prompt", "traceloop.entity.input", "input.value", "request_data")
+_OUTPUTS = ("gen_ai.output.messages", "gcp.vertex.agent.llm_response")
+_LATER_OUTPUTS = ("gen_ai.completion", "final_result", "traceloop.entity.output", "output.value", "response_data")
+_SCHEMAS = ("gen_ai.tool.definitions", "model_request_parameters", "ai.prompt.tools", "gen_ai.agent.tools", "llm.tools")
+_IN = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "ai.usage.inputTokens")
+_OUT = (
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.completion_tokens",
+    "llm.token_count.completion",
+    "ai.usage.outputTokens",
+)
+_TOTAL = ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total", "ai.usage.totalTokens")
+_CACHED = (
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.cache_read_input_tokens",
+    "gen_ai.usage.details.cache_read_tokens",
+    "llm.token_count.prompt_details.cache_read",
+    "ai.usage.cachedInputTokens",
+    "ai.usage.inputTokenDetails.cacheReadTokens",
+)
+_STORED = (
+    "gen_ai.usage.cache_creation.input_tokens",
+    "gen_ai.usage.cache_creation_input_tokens",
+    "gen_ai.usage.details.cache_write_tokens",
+    "llm.token_count.prompt_details.cache_write",
+    "ai.usage.inputTokenDetails.cacheWriteTokens",
+)
+_REASONING = (
+    "gen_ai.usage.reasoning_tokens",
+    "gen_ai.usage.reasoning.output_tokens",
+    "gen_ai.usage.details.reasoning_tokens",
+    "llm.token_count.completion_details.reasoning",
+    "ai.usage.reasoningTokens",
+    "ai.usage.outputTokenDetails.reasoningTokens",
+)
+_MODELS = (
+    "gen_ai.response.model",
+    "ai.response.model",
+    "llm.response.model",
+    "gen_ai.request.model",
+    "llm.model_name",
+    "llm.request.model",
+    "ai.model.id",
+)
+_ABOUT = {
+    "gen_ai.conversation.id": "conversation_id",
+    "session.id": "session_id",
+    "gcp.vertex.agent.session_id": "session_id",
+    "traceloop.association.properties.session_id": "session_id",
+    "user.id": "user_id",
+    "gen_ai.task.id": "agent_task_id",
+    "tag.tags": "tags",
+}
+_EVENT_ROLES = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+_PHASE = re.compile(r"(tool\..+|backend\..+)\.(start|success|finish|error|retry)")
+_NUMBERED = re.compile(r"-\d+$")
+
+
+def node_of(span: Span, position: int) -> Node:
+    """The span as a node of its trace."""
+    a = span.attributes
+    kind = kind_of(span)
+    node = Node(
+        position=position,
+        kind=kind,
+        name=span.name,
+        id=span.span_id,
+        parent=span.parent_id,
+        start=span.start,
+        end=span.end,
+        duration_s=span.duration_s,
+        zone=span.zone,
+        failed=span.failed,
+        error=_error(span),
+        scope=span.scope,
+    )
+    phase = _PHASE.fullmatch(str(a.get("target", "")))
+    if phase and kind in ("llm", "tool"):  # BeeAI: a span for each event of one call
+        numbered = _NUMBERED.search(span.name)
+        node.same = phase[1] + (numbered[0] if numbered else f" in {span.parent_id}")
+    if kind == "tool":
+        _tool(node, span, phase[1].removeprefix("tool.") if phase else None)
+    elif kind in ("llm", "agent"):
+        node.content = lambda: (_input(span), _output(span))
+        node.model = word(first(a, *_MODELS))
+        node.usage = _usage(a)
+        node.cost_usd = number(first(a, "operation.cost", "gen_ai.usage.cost", "llm.cost.total"))
+        node.response_id = word(first(a, "gen_ai.response.id", "ai.response.id"))
+        node.agent = word(first(a, "gen_ai.agent.name", "agent.name", "graph.node.id", "traceloop.entity.name"))
+        node.schemas = _schemas(a)
+    return node
+
+
+def kind_of(span: Span) -> Kind:
+    """What a span stands for. Its name counts only where no attribute says it."""
+    a = span.attributes
+    operation = a.get("gen_ai.operation.name")
+    inference = str(a.get("openinference.span.kind", "")).upper()
+    loop = a.get("traceloop.span.kind")
+    vercel = str(a.get("ai.operationId", ""))
+    if (
+        operation == "execute_tool"
+        or inference == "TOOL"
+        or loop == "tool"
+        or vercel == "ai.toolCall"
+        or a.get("mcp.method.name") == "tools/call"
+        or span.name.startswith("execute_tool ")
+        or ("gen_ai.tool.name" in a and operation is None)
+        or (span.name == "ai.toolCall")
+    ):
+        return "tool"
+    if operation in _MODEL_CALLS or inference == "LLM" or vercel.endswith((".doGenerate", ".doStream")):
+        return "llm"
+    if operation in _AGENTS or inference == "AGENT" or loop in ("agent", "workflow"):
+        return "agent"
+    if vercel in ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject"):
+        return "agent"
+    if inference or loop or operation:
+        return "other"
+    if a.get("llm.request.type") in ("chat", "completion") or "gcp.vertex.agent.llm_request" in a:
+        return "llm"
+    if any(key in a for key in (_IN[0], _IN[1], "gen_ai.prompt.0.role", "gen_ai.response.model")):
+        return "llm"
+    if any(key in a for key in ("gen_ai.agent.name", "pydantic_ai.all_messages", "all_messages_events")):
+        return "agent"
+    return "other"
+
+
+def about(span: Span) -> dict[str, Any]:
+    """What a span says about its run as a whole: conversation, session, user, service."""
+    found = {name: span.attributes[key] for key, name in _ABOUT.items() if span.attributes.get(key) not in (None, "")}
+    if span.resource.get("service.name"):
+        found["service"] = span.resource["service.name"]
+    return found
+
+
+def scores(span: Span) -> list[Score]:
+    """Evaluations that a span carries (conventions from 1.38 on)."""
+    found: list[Score] = []
+    for holder in [span.attributes, *(event.attributes for event in span.events)]:
+        name = holder.get("gen_ai.evaluation.name")
+        if isinstance(name, str):
+            value = first(holder, "gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label")
+            found.append(Score(name, value, "gen_ai.evaluation"))
+    return found
+
+
+def first(attributes: dict[str, Any], *keys: str) -> Any:
+    """The first attribute that says something."""
+    return next((attributes[key] for key in keys if attributes.get(key) not in (None, "")), None)
+
+
+def _error(span: Span) -> str | None:
+    for event in span.events:
+        kind, text = event.attributes.get("exception.type"), event.attributes.get("exception.message")
+        if text or kind:
+            return ": ".join(str(part) for part in (kind, text) if part)
+    if span.message and span.failed:
+        return span.message
+    return word(first(span.attributes, "error.type", "exception.message")) if span.failed else None
+
+
+def _usage(a: dict[str, Any]) -> Any:
+    provider = str(first(a, "ai.model.provider", "gen_ai.provider.name", "gen_ai.system") or "")
+    own_names = "ai.usage.cachedInputTokens" in a and "ai.usage.inputTokenDetails.cacheReadTokens" not in a
+    return tokens(
+        first(a, *_IN, "ai.usage.promptTokens", "llm.usage.prompt_tokens"),
+        first(a, *_OUT, "ai.usage.completionTokens", "llm.usage.completion_tokens"),
+        total=first(a, *_TOTAL),
+        cached=first(a, *_CACHED),
+        stored=first(a, *_STORED),
+        reasoning=first(a, *_REASONING),
+        # Version 5 of the AI SDK hands Anthropic's input through as it is; the conventions count cached input in.
+        fresh_only=own_names and provider.startswith("anthropic"),
+    )
+
+
+def _schemas(a: dict[str, Any]) -> Any:
+    found = first(a, *_SCHEMAS)
+    if found is not None:
+        return found
+    listed = branches(a, "llm.tools") or branches(a, "llm.request.functions")
+    if listed:
+        return listed
+    request = opened(a.get("gcp.vertex.agent.llm_request"))
+    config = request.get("config") if isinstance(request, dict) else None
+    return config.get("tools") if isinstance(config, dict) else None
+
+
+# Messages ------------------------------------------------------------------------------------------------
+
+
+def _input(span: Span) -> list[Said]:
+    a = span.attributes
+    details = next((e.attributes for e in span.events if "gen_ai.input.messages" in e.attributes), {})
+    system = messages(first(a, "gen_ai.system_instructions") or details.get("gen_ai.system_instructions"), "system")
+    value = first(a, *_INPUTS) or details.get("gen_ai.input.messages")
+    found = messages(value) if value is not None else []
+    found = found or _flattened(branches(a, "gen_ai.prompt")) or _flattened(branches(a, "llm.input_messages"))
+    found = found or _from_events(span, answer=False)
+    if not found:
+        value = first(a, *_LATER_INPUTS)
+        found = messages(value) if value is not None else []
+    known = {said.content for said in found if said.role == "system"}
+    return [Said("system", said.content) for said in system if said.content not in known] + found
+
+
+def _output(span: Span) -> list[Said]:
+    a = span.attributes
+    details = next((e.attributes for e in span.events if "gen_ai.output.messages" in e.attributes), {})
+    value = first(a, *_OUTPUTS) or details.get("gen_ai.output.messages")
+    found = messages(value, "assistant") if value is not None else []
+    found = found or _flattened(branches(a, "gen_ai.completion"), "assistant")
+    found = found or _pieces(_flattened(branches(a, "llm.output_messages"), "assistant"), a)
+    found = found or _vercel_answer(a) or _from_events(span, answer=True)
+    if not found:
+        value = first(a, *_LATER_OUTPUTS)
+        found = messages(value, "assistant") if value is not None else []
+    return [said for said in found if said.role in ("assistant", "tool")]
+
+
+def _pieces(found: list[Said], a: dict[str, Any]) -> list[Said]:
+    """BeeAI keeps a streamed answer piece by piece."""
+    if len(found) > 1 and "target" in a and not any(said.calls or said.role != "assistant" for said in found):
+        return [Said("assistant", "".join(said.content or "" for said in found))]
+    return found
+
+
+def _vercel_answer(a: dict[str, Any]) -> list[Said]:
+    text, calls = first(a, "ai.response.text", "ai.response.object"), opened(a.get("ai.response.toolCalls"))
+    asked = [
+        Asked(word(call.get("toolName")), call.get("input", call.get("args")), word(call.get("toolCallId")))
+        for call in (calls if isinstance(calls, list) else ())
+        if isinstance(call, dict)
+    ]
+    return [Said("assistant", plain(text), asked)] if text is not None or asked else []
+
+
+def _from_events(span: Span, *, answer: bool) -> list[Said]:
+    """Messages that older conventions keep as events, or as a list of such events in one attribute."""
+    listed: list[tuple[str, dict[str, Any]]] = [(event.name, event.attributes) for event in span.events]
+    for item in opened(first(span.attributes, "events", "all_messages_events")) or ():
+        if isinstance(item, dict):
+            listed.append((str(item.get("event.name") or item.get("name")), item))
+    found: list[Said] = []
+    for name, fields in listed:
+        body = opened(fields.get("event_body"))
+        fields = {**fields, **body} if isinstance(body, dict) else fields
+        if name == "gen_ai.choice" and answer:
+            inner = opened(fields.get("message", fields))
+            found += messages(inner if isinstance(inner, dict) and "role" in inner else _as(inner, "assistant"))
+        elif name in _EVENT_ROLES and not answer:
+            found += messages(_as(fields, _EVENT_ROLES[name]))
+        elif name == ("gen_ai.content.completion" if answer else "gen_ai.content.prompt"):
+            found += messages(first(fields, "gen_ai.completion", "gen_ai.prompt"), "assistant" if answer else "user")
+    return found
+
+
+def _as(value: Any, role: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        return {"role": role, "content": value}
+    inner = {key: opened(item) if key in ("content", "tool_calls") else item for key, item in value.items()}
+    return {**inner, "role": inner.get("role") or role}
+
+
+def _flattened(listed: list[Any], role: str = "user") -> list[Said]:
+    """Messages of flattened attributes, grown into objects again."""
+    found: list[Said] = []
+    for item in listed:
+        message = item.get("message", item) if isinstance(item, dict) else None
+        if not isinstance(message, dict):
+            continue
+        content = message.get("content", message.get("contents"))
+        if isinstance(content, str) and content[:2] in ("[{", '{"') and "tool_call_id" not in message:
+            inner = opened(content)
+            blocks = isinstance(inner, list) and all(isinstance(block, dict) and "type" in block for block in inner)
+            content = inner if blocks else content
+        found += messages({**message, "content": content, "role": message.get("role") or role})
+    return found
+
+
+def branches(attributes: dict[str, Any], prefix: str) -> list[Any]:
+    """The list that attributes ``prefix.0.x``, ``prefix.1.y`` describe (or the one that stands there whole)."""
+    start = prefix + "."
+    root: dict[str, Any] = {}
+    whole = opened(attributes.get(prefix))
+    if isinstance(whole, list):
+        return [_grown(item) if isinstance(item, dict) else item for item in whole]
+    for key, value in attributes.items():
+        if key.startswith(start):
+            _put(root, key[len(start) :].split("."), value)
+    return _lists(root) if root and all(key.isdigit() for key in root) else []
+
+
+def _grown(item: dict[str, Any]) -> dict[str, Any]:
+    """An object with dotted names as a tree."""
+    root: dict[str, Any] = {}
+    for key, value in item.items():
+        if isinstance(value, list):
+            value = [_grown(part) if isinstance(part, dict) else part for part in value]
+        elif isinstance(value, dict):
+            value = _grown(value)
+        _put(root, key.split("."), value)
+    return root
+
+
+def _put(root: dict[str, Any], path: list[str], value: Any) -> None:
+    for part in path[:-1]:
+        inner = root.setdefault(part, {})
+        if not isinstance(inner, dict):
+            return
+        root = inner
+    root.setdefault(path[-1], value)
+
+
+def _lists(tree: Any) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    if tree and all(key.isdigit() for key in tree):
+        return [_lists(tree[key]) for key in sorted(tree, key=int)]
+    return {key: _lists(value) for key, value in tree.items()}
+
+
+# Tools ---------------------------------------------------------------------------------------------------
+
+
+def _tool(node: Node, span: Span, called: str | None) -> None:
+    a = span.attributes
+    named = first(a, "gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
+    node.name = word(named) or called or span.name.removeprefix("execute_tool ").removesuffix(".tool")
+    node.call_id = word(first(a, "gen_ai.tool.call.id", "tool_call.id", "tool.call_id", "ai.toolCall.id", "tool.id"))
+    parameters = opened(a.get("tool.parameters"))
+    is_schema = _is_schema(parameters)
+    raw = next((a[key] for key in _ARGUMENTS if a.get(key) is not None), None)
+    if raw is None and parameters is not None and not is_schema:
+        raw = a["tool.parameters"]
+    result: Any = None
+    for event in span.events:  # Strands keeps both as events
+        if event.name == "gen_ai.tool.message" and raw is None:
+            raw = event.attributes.get("content")
+        elif event.name == "gen_ai.choice" and result is None:
+            result = event.attributes.get("message")
+    names = list(parameters.get("properties", parameters)) if is_schema else None
+    node.arguments = called_with(raw, names)
+    key = next((key for key in _RESULTS if a.get(key) is not None), None)
+    if key is not None:
+        result = a[key]
+    if result is not None:
+        answer = answered(result)
+        node.result, node.has_result = answer.text, True
+        node.call_id = node.call_id or answer.call_id
+        node.failed = answer.failed if node.failed is None else node.failed
+    if node.failed is None and a.get("gen_ai.tool.status") in ("success", "error"):
+        node.failed = a["gen_ai.tool.status"] == "error"
+    if is_schema or first(a, "gen_ai.tool.description", "tool.description"):
+        schema = parameters if is_schema else None
+        if schema is not None and "properties" not in schema:
+            schema = {"type": "object", "properties": schema}
+        described = {"name": node.name, "description": first(a, "gen_ai.tool.description", "tool.description")}
+        node.schemas = [{**described, "parameters": schema}]
+
+
+def _is_schema(value: Any) -> bool:
+    """Whether ``tool.parameters`` describes the arguments; some instrumentors put the arguments themselves there."""
+    if not isinstance(value, dict) or not value:
+        return False
+    if isinstance(value.get("properties"), dict):
+        return True
+    return all(isinstance(inner, dict) and "type" in inner for inner in value.values())

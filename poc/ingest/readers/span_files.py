@@ -1,0 +1,251 @@
+"""Spans out of a file, and the traces that they make.
+
+Containers: OTLP JSON (one object, or one a line), Tempo (``batches``, newer
+``trace``), Jaeger (``data[].spans`` with ``processes``), flat lists, lines or
+concatenated objects. Spans of a trace may stand anywhere; in a file of lines
+each trace is given out as soon as its last line is past, so memory does not
+grow with the file. A break in a document costs what stands after it in that
+list, no more. Knows no meaning of any attribute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from poc.ingest import jsonstream
+from poc.ingest.readers.decoding import DECODE_ERRORS, Glimpse, Head, glimpse, members
+from poc.ingest.readers.decoding import elements as parts_of
+from poc.ingest.readers.spans import Span, hex_id, is_span, pairs, read_span
+from poc.ingest.sources import Source
+from poc.trajectory import Reject, Run
+
+_TRACE_ID = re.compile(rb'"(?:traceId|trace_id|traceID|TraceID|context\.trace_id)"\s*:\s*"([^"\\]{1,200})"')
+_LISTS = ("resourceSpans", "resource_spans", "batches", "data", "traces", "spans")
+_SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
+_INSIDE = (*_LISTS, *_SCOPES, "trace")
+_DEPTH = 8
+
+
+class Context(msgspec.Struct):
+    """What a container says for the spans in it."""
+
+    resource: dict[str, Any] = {}
+    scope: Any = None
+    processes: dict[str, dict[str, Any]] = {}
+
+
+T = TypeVar("T")
+Build = Callable[[str | None, list[T]], Iterator[Run | Reject]]
+"""Makes the run of one trace out of all that belongs to it."""
+Parse = Callable[[jsonstream.Value], Iterator[tuple[str | None, T] | Reject]]
+"""Reads one top-level value of a file: the id of a trace, and what belongs to it."""
+
+
+def traces(source: Source, build: Build[Span]) -> Iterator[Run | Reject]:
+    """The runs of all traces of spans in the file."""
+    yield from by_trace(source, _spans, build)
+
+
+def by_trace(source: Source, parse: Parse[T], build: Build[T]) -> Iterator[Run | Reject]:
+    """The runs of all traces in the file, in the order in which the traces end (lines) or begin (documents)."""
+    last = _last_lines(source) if jsonstream.layout(source) == "lines" else {}
+    due: dict[int, list[str]] = {}
+    for trace, line in last.items():
+        due.setdefault(line, []).append(trace)
+    waiting: dict[str | None, list[T]] = {}
+    for number, value in enumerate(jsonstream.values(source)):
+        for item in parse(value):
+            if isinstance(item, Reject):
+                yield item
+            else:
+                waiting.setdefault(item[0], []).append(item[1])
+        for trace in due.get(number, ()):
+            parts = waiting.pop(trace, None)
+            if parts:
+                yield from build(trace, parts)
+    for trace, parts in waiting.items():
+        yield from build(trace, parts)
+
+
+def _spans(value: jsonstream.Value) -> Iterator[tuple[str | None, Span] | Reject]:
+    for item in _text(value.place, value.raw, Context(), 0):
+        yield item if isinstance(item, Reject) else (item.trace_id, item)
+
+
+def _last_lines(source: Source) -> dict[str, int]:
+    """For each trace the last record that names it; told from the text alone, before anything is parsed."""
+    found: dict[bytes, int] = {}
+    number = 0
+    with source.open() as file:
+        for line in file:
+            if line.strip():
+                for trace in _TRACE_ID.findall(line):
+                    found[trace] = number
+                number += 1
+    last: dict[str, int] = {}
+    for raw, record in found.items():
+        trace = hex_id(raw.decode(errors="replace"))
+        if trace is not None:
+            last[trace] = max(record, last.get(trace, 0))
+    return last
+
+
+def _text(place: str, raw: bytes, context: Context, depth: int) -> Iterator[Span | Reject]:
+    """The spans in one JSON text; where it is broken, those in its whole parts."""
+    try:
+        yield from _parsed(place, msgspec.json.decode(raw), context, depth)
+        return
+    except DECODE_ERRORS:
+        pass
+    mended = jsonstream.mend(raw)
+    if mended is not None:
+        note = f"kept, with changes: {mended[1]}"
+        yield Reject(place=place, reason=note, raw=jsonstream.excerpt(raw), records=0)
+        yield from _parsed(place, msgspec.json.decode(mended[0]), context, depth)
+        return
+    if raw[:1] == b"[" and depth < _DEPTH:
+        yield from _broken_list(place, raw, context, depth)
+    elif raw[:1] == b"{" and depth < _DEPTH:
+        yield from _broken_object(place, raw, context, depth)
+    else:
+        yield Reject(place=place, reason=jsonstream.why(raw), raw=jsonstream.excerpt(raw))
+
+
+def _broken_list(place: str, raw: bytes, context: Context, depth: int) -> Iterator[Span | Reject]:
+    parts, cut = jsonstream.elements(raw)
+    for index, (_, part) in enumerate(parts):
+        yield from _text(f"{place} [{index}]", bytes(part).strip(), context, depth + 1)
+    if cut is None:
+        return
+    rest = raw[cut:].strip()
+    inner = members(rest)
+    if any(key in inner for key in _INSIDE):
+        yield from _broken_object(f"{place} [{len(parts)}]", rest, context, depth + 1)
+    else:
+        reason = "broken JSON: from here on nothing could be read" if rest else "the file ends in the middle of a value"
+        yield Reject(place=f"{place} +{cut}", reason=reason, raw=jsonstream.excerpt(rest) or None)
+
+
+def _broken_object(place: str, raw: bytes, context: Context, depth: int) -> Iterator[Span | Reject]:
+    known, _ = jsonstream.members(raw)
+    for key in _INSIDE:
+        inside = known.get(key, b"").strip()
+        if inside[:1] in (b"[", b"{"):
+            plain = {name: _plain(text) for name, text in known.items() if name != key}
+            yield from _text(f"{place} .{key}", inside, _within(plain, context), depth + 1)
+            return
+    yield Reject(place=place, reason=jsonstream.why(raw), raw=jsonstream.excerpt(raw))
+
+
+def _plain(raw: bytes) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except DECODE_ERRORS:
+        return None
+
+
+def _parsed(place: str, value: Any, context: Context, depth: int) -> Iterator[Span | Reject]:
+    if isinstance(value, list) and depth < _DEPTH:
+        for index, item in enumerate(value):
+            yield from _parsed(f"{place} [{index}]", item, context, depth + 1)
+        return
+    if not isinstance(value, dict):
+        yield Reject(place=place, reason="not a span or a list of spans", raw=_excerpt(value))
+        return
+    inside = next((key for key in _INSIDE if isinstance(value.get(key), list | dict)), None)
+    if is_span(value) and (inside is None or inside == "data"):
+        yield _span(place, value, context)
+    elif inside is None or depth >= _DEPTH:
+        if not _is_empty(value):
+            reason = "no trace id, span id and name here: not a span"
+            yield Reject(place=place, reason=reason, raw=_excerpt(value))
+    else:
+        within = _within(value, context)
+        for key in _INSIDE:  # an export may have old and new names side by side
+            if isinstance(value.get(key), list | dict):
+                yield from _parsed(f"{place} .{key}", value[key], within, depth + 1)
+
+
+def _span(place: str, value: dict[str, Any], context: Context) -> Span:
+    resource = context.resource
+    if "processID" in value:
+        resource = context.processes.get(str(value["processID"]), resource)
+    return read_span(value, place, scope=context.scope, resource=resource)
+
+
+def _is_empty(value: dict[str, Any]) -> bool:
+    """A container without spans is no fault."""
+    return not value or any(key in value and not value[key] for key in _INSIDE) or "resource" in value
+
+
+def _within(value: dict[str, Any], context: Context) -> Context:
+    resource, scope, processes = context.resource, context.scope, context.processes
+    if isinstance(value.get("resource"), dict):
+        resource = pairs(value["resource"].get("attributes"))
+    for key in ("scope", "instrumentationLibrary", "instrumentation_library"):
+        scope = value.get(key) or scope
+    listed = value.get("processes")
+    if isinstance(listed, dict):
+        processes = {
+            key: {"service.name": item.get("serviceName"), **pairs(item.get("tags"))}
+            for key, item in listed.items()
+            if isinstance(item, dict)
+        }
+    return Context(resource, scope, processes)
+
+
+def _excerpt(value: Any) -> str:
+    return jsonstream.excerpt(msgspec.json.encode(value))
+
+
+# Looking at a sample -------------------------------------------------------------------------------------
+
+
+def first_span(sample: bytes) -> Head:
+    """The members of the first span in a sample that may be cut off; empty where no span is."""
+    return _first_in(glimpse(sample))
+
+
+def _first_in(look: Glimpse) -> Head:
+    # A bound on all that is looked at: nested lists would otherwise multiply at every level.
+    left = [300]
+    for head in look.heads[:5]:
+        found = _descend(head, 0, left)
+        if found:
+            return found
+    return {}
+
+
+def _descend(head: Head, depth: int, left: list[int]) -> Head:
+    left[0] -= 1
+    if left[0] < 0:
+        return {}
+    if _has_ids(head):
+        return head
+    for key in _INSIDE if depth < _DEPTH else ():
+        inside = head.get(key, b"").strip()
+        if inside[:1] not in (b"[", b"{"):
+            continue
+        candidates = parts_of(inside)[:3] if inside[:1] == b"[" else [inside]
+        for part in candidates:
+            found = _descend(members(part), depth + 1, left)
+            if found:
+                return found
+    return {}
+
+
+def _has_ids(head: Head) -> bool:
+    if "trace.span" in head.get("object", b"").decode(errors="replace"):
+        return False  # a trace of the OpenAI Agents SDK
+    names = any(key in head for key in ("name", "operationName", "Name"))
+    plain = any(key in head for key in ("traceId", "trace_id", "traceID", "context.trace_id"))
+    span = any(key in head for key in ("spanId", "span_id", "spanID", "context.span_id"))
+    for key in ("context", "spanContext", "SpanContext"):
+        inner = members(head.get(key, b""))
+        plain = plain or any(name in inner for name in ("trace_id", "traceId", "TraceID"))
+        span = span or any(name in inner for name in ("span_id", "spanId", "SpanID"))
+    return names and plain and span
