@@ -1,6 +1,6 @@
 """From a team's log files to the tables of the workspace, and runs back out of them."""
 
-from poc.ingest.columns import FIELDS, suggest_mapping
+from poc.ingest.columns import FIELDS, load_mapping, save_mapping, suggest_mapping
 from poc.ingest.describe import FileFacts, describe
 from poc.ingest.effects import guess_effect, set_effect
 from poc.ingest.outcomes import JoinResult, join_outcomes
@@ -22,7 +22,9 @@ __all__ = [
     "import_logs",
     "iter_runs",
     "join_outcomes",
+    "load_mapping",
     "load_run",
+    "save_mapping",
     "set_effect",
     "suggest_mapping",
 ]

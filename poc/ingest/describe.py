@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from poc.errors import InputError
-from poc.ingest.columns import suggest_mapping
 from poc.ingest.detect import detect
-from poc.ingest.readers.rows import columns_of, is_csv
+from poc.ingest.readers.rows import is_csv
+from poc.ingest.readers.table import MAGIC, look
 from poc.ingest.readers.table import NAME as TABLE
 from poc.ingest.sources import Source
 
@@ -26,7 +26,7 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
 def describe(path: str | os.PathLike[str]) -> FileFacts:
     """The format of one file, and for a table its columns with the suggested mapping.
 
-    Any delimited text counts as a table here, also one whose column names say
+    Any delimited text, database or Parquet file counts as a table here, also one whose column names say
     nothing: a person may know them. Raises `InputError` for a file that
     cannot be read or is no text.
     """
@@ -37,7 +37,8 @@ def describe(path: str | os.PathLike[str]) -> FileFacts:
         found = detect(source).format
     except InputError:
         found = None
-    columns = columns_of(source.sample) if found == TABLE or (found is None and is_csv(source.sample)) else []
-    if found is None and columns:
-        found = TABLE
-    return FileFacts(format=found, columns=columns, mapping=suggest_mapping(columns))
+    readable = found == TABLE or (found is None and (source.magic in MAGIC if source.magic else is_csv(source.sample)))
+    seen = look(source) if readable else None
+    if seen is None or not seen.columns:
+        return FileFacts(format=found, columns=[], mapping={})
+    return FileFacts(format=TABLE, columns=seen.columns, mapping=seen.mapping)

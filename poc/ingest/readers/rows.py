@@ -15,6 +15,9 @@ from poc.trajectory import Reject
 
 csv.field_size_limit(1 << 30)  # a result can be longer than the module's own limit of 128 KB
 
+FIRST = 50
+"""Rows that are looked at to tell what columns hold."""
+
 
 class Row(msgspec.Struct, gc=False):
     """One row: cells by column name; an empty cell of a CSV is None."""
@@ -48,6 +51,22 @@ def columns_of(sample: bytes) -> list[str]:
     for record in _first_objects(sample):
         seen.update(dict.fromkeys(record))
     return list(seen)
+
+
+def first_rows(sample: bytes) -> list[dict[str, Any]]:
+    """The first rows that a sample of a text file shows."""
+    if not is_csv(sample):
+        return [*_first_objects(sample)]
+    columns = columns_of(sample)
+    text = io.StringIO(_text(sample), newline=None)
+    found: list[dict[str, Any]] = []
+    try:
+        for cells in list(zip(range(FIRST + 1), csv.reader(text, delimiter=_delimiter(sample)), strict=False))[1:]:
+            if len(cells[1]) == len(columns):
+                found.append({name: cell or None for name, cell in zip(columns, cells[1], strict=True)})
+    except csv.Error:
+        return found  # no table, or a row that is cut off: what came before it will do
+    return found
 
 
 def rows(source: Source) -> Iterator[Row | Reject]:
@@ -123,9 +142,9 @@ def _json_row(place: str, raw: bytes) -> Iterator[Row | Reject]:
 def _first_objects(sample: bytes) -> Iterator[dict[str, Any]]:
     body = sample.removeprefix(b"\xef\xbb\xbf").lstrip()
     if body[:1] == b"[":
-        texts = [bytes(part) for _, part in jsonstream.elements(body)[0][:50]]
+        texts = [bytes(part) for _, part in jsonstream.elements(body)[0][:FIRST]]
     else:
-        texts = body.splitlines()[:50]
+        texts = body.splitlines()[:FIRST]
         if len(texts) == 1 or not texts[0].strip().endswith(b"}"):
             end = jsonstream.value_end(body, 0)
             texts = [body[:end]]

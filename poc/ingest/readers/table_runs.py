@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from poc.ingest.arguments import from_value
+from poc.ingest.column_values import run_outcome
 from poc.ingest.evidence import judge, read_flag
 from poc.ingest.jsonstream import compact, excerpt
-from poc.ingest.outcome_values import read_outcome
 from poc.ingest.readers.rows import Row
 from poc.ingest.times import parse_time, seconds_between
 from poc.trajectory import Caller, Message, Outcome, Reject, Run, Step, Usage
@@ -30,9 +30,13 @@ class _Placed(msgspec.Struct, gc=False):
 class RunRows:
     """Gathers the rows of one run and makes the run of them."""
 
-    def __init__(self, run_key: str | None, place: str, mapping: Mapping[str, str]) -> None:
+    def __init__(
+        self, run_key: str | None, place: str, mapping: Mapping[str, str], once: frozenset[str] = frozenset()
+    ) -> None:
         self.run = Run(place=place, native_id=run_key, records=0)
         self.mapping = mapping
+        self._once = once
+        """Fields that hold one value for the whole run in each row: not to be added up."""
         self._placed: list[_Placed] = []
         self._zones: set[bool] = set()
         self._sums: dict[str, int | None] = {}
@@ -45,18 +49,21 @@ class RunRows:
 
     def add(self, row: Row) -> Iterator[Reject]:
         """Take one row. Yields a reject for a row that is no call, and for cells that cannot be read."""
-        cell = {field: row.cells.get(column) for field, column in self.mapping.items()}
+        yield from self.add_call(row.place, cells_of(row, self.mapping))
+
+    def add_call(self, place: str, cell: dict[str, Any], records: int = 1) -> Iterator[Reject]:
+        """Take one call by its fields; `records` rows told of it."""
         tool = _text(cell.get("tool"))
         if tool is None:
             reason = f"no tool name in column '{self.mapping['tool']}'"
-            yield Reject(place=row.place, reason=reason, raw=excerpt(compact(row.cells).encode()))
+            yield Reject(place=place, reason=reason, raw=excerpt(compact(cell).encode("utf-8", "replace")))
             return
-        self.run.records += 1
+        self.run.records += records
         start, end = (self._time(cell.get(field)) for field in ("started_at", "ended_at"))
         for field, time in (("started_at", start), ("ended_at", end)):
             if time is None and cell.get(field) is not None:
                 reason = f"the time in column '{self.mapping[field]}' is not understood; left empty"
-                yield Reject(place=row.place, reason=reason, raw=str(cell[field])[:200], records=0)
+                yield Reject(place=place, reason=reason, raw=str(cell[field])[:200], records=0)
         step = Step(index=0, turn=0, tool=tool, call_id=_text(cell.get("call_id")))
         step.arguments_raw, step.arguments_json, step.arguments_status = from_value(cell.get("arguments"))
         step.result = _text(cell.get("result"), keep_blank=True)
@@ -80,15 +87,27 @@ class RunRows:
         step.execution_id = _text(cell.get("execution_id"))
         step.caller = _caller(cell.get("caller"))
         self._placed.append(_Placed(step, _number(cell.get("step")), _text(cell.get("turn"))))
-        yield from self._about_run(row, cell)
+        yield from self.about_run(place, cell)
 
-    def finish(self) -> Run:
-        """The run, with its steps in order: by step column, else by start time, else as they stood."""
+    @property
+    def repeats(self) -> bool:
+        """Whether the step column gives one number to several calls: it may count inside parts of a run."""
+        known = [item.index for item in self._placed if item.index is not None]
+        return len(set(known)) < len(known)
+
+    def finish(self, *, by_index: bool = True) -> Run:
+        """The run, with its steps in order: by step column, else by time, else as they stood.
+
+        by_index: False where the step column is no order of a whole run; times
+        then come first if all calls have them.
+        """
         placed = self._placed
         if placed and all(item.index is not None for item in placed):
             placed.sort(key=lambda item: item.index or 0.0)
-        elif placed and all(item.step.started_at is not None for item in placed):
-            placed.sort(key=lambda item: item.step.started_at or datetime.max)
+        else:
+            by_index = False
+        if placed and not by_index and all(_when(item.step) is not None for item in placed):
+            placed.sort(key=lambda item: _when(item.step) or datetime.max)
         turn, ordinal = -1, 0
         for index, item in enumerate(placed):
             same = item.turn is not None and index > 0 and placed[index - 1].turn == item.turn
@@ -97,10 +116,12 @@ class RunRows:
             self.run.steps.append(item.step)
         run = self.run
         times = [t for step in run.steps for t in (step.started_at, step.ended_at) if t is not None]
+        told = run.started_at is not None and run.ended_at is not None
         if times:
-            run.started_at, run.ended_at = min(times), max(times)
+            run.started_at, run.ended_at = run.started_at or min(times), run.ended_at or max(times)
+        if run.started_at is not None:
             run.zone_in_log = False not in self._zones
-            if any(step.ended_at is not None for step in run.steps):
+            if told or any(step.ended_at is not None for step in run.steps):
                 run.duration_s = seconds_between(run.started_at, run.ended_at)
         if any(value is not None for value in self._sums.values()):
             run.usage = Usage(**self._sums)
@@ -115,29 +136,60 @@ class RunRows:
             self._zones.add(zone)
         return time
 
-    def _about_run(self, row: Row, cell: dict[str, Any]) -> Iterator[Reject]:
+    def about_run(self, place: str, cell: dict[str, Any]) -> Iterator[Reject]:
+        """Take what a row says of its run."""
         run = self.run
         for field in ("task_key", "trial", "task_text", "category", "model", "framework"):
             if getattr(run, field) is None and cell.get(field) is not None:
-                setattr(run, field, _text(cell[field]))
+                setattr(run, field, _asked(cell[field]) if field == "task_text" else _text(cell[field]))
+        for field, column in (("started_at", "run_started_at"), ("ended_at", "run_ended_at")):
+            if getattr(run, field) is None and cell.get(column) is not None:
+                setattr(run, field, self._time(cell[column]))
         if run.outcome is None and cell.get("outcome") is not None:
-            value = read_outcome(cell["outcome"])
+            value = run_outcome(cell["outcome"])
             if value is None:
                 reason = (
                     f"the outcome in column '{self.mapping['outcome']}' is neither 0..1 nor a known word; left empty"
                 )
-                yield Reject(place=row.place, reason=reason, raw=str(cell["outcome"])[:200], records=0)
+                yield Reject(place=place, reason=reason, raw=str(cell["outcome"])[:200], records=0)
             else:
                 run.outcome = Outcome(value=value, provenance=f"log:{self.mapping['outcome']}")
         for field in _COUNTS:
             if field in self.mapping:
                 count = _number(cell.get(field))
+                if field in self._once:
+                    self._sums[field] = None if count is None else int(count)
+                    continue
                 known = self._sums.get(field, 0)
                 # One row without its count leaves the run's sum unknown.
                 self._sums[field] = None if count is None or known is None else known + int(count)
         cost = _number(cell.get("cost_usd"))
         if cost is not None:
-            self._cost = (self._cost or 0.0) + cost
+            self._cost = cost if "cost_usd" in self._once else (self._cost or 0.0) + cost
+
+
+def _when(step: Step) -> datetime | None:
+    return step.started_at or step.ended_at
+
+
+def cells_of(row: Row, mapping: Mapping[str, str]) -> dict[str, Any]:
+    """The cells of a row by field."""
+    return {field: row.cells.get(column) for field, column in mapping.items()}
+
+
+def _asked(value: Any) -> str | None:
+    """A task's text, also out of a list of messages: what the user said first."""
+    listed = value
+    if isinstance(value, str) and value.lstrip()[:1] == "[":
+        try:
+            listed = msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError, ValueError):
+            return value
+    for item in listed if isinstance(listed, list) else ():
+        role = (item.get("role") or item.get("type")) if isinstance(item, dict) else None
+        if isinstance(item, dict) and role in ("user", "human") and isinstance(item.get("content"), str):
+            return item["content"]
+    return _text(value)
 
 
 def _duration(cell: dict[str, Any], start: datetime | None, end: datetime | None) -> float | None:
