@@ -12,7 +12,7 @@ app: $(VENV)/.app
 	$(BIN)/streamlit run app.py --server.headless=false --server.showEmailPrompt=false
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
