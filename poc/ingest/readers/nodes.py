@@ -25,9 +25,11 @@ Kind = Literal["llm", "tool", "agent", "other"]
 Content = Callable[[], tuple[list[Said], list[Said]]]
 
 _OUTCOMES = frozenset(
-    ("outcome", "success", "successful", "succeeded", "task_success", "goal_success", "goal_completion")
-    + ("task_completion", "task_completed", "correct", "correctness", "is_correct", "accuracy", "exact_match")
-    + ("reward", "resolved", "solved", "passed", "pass")
+    {
+        *("outcome", "success", "successful", "succeeded", "task_success", "goal_success", "goal_completion"),
+        *("task_completion", "task_completed", "correct", "correctness", "is_correct", "accuracy", "exact_match"),
+        *("reward", "resolved", "solved", "passed", "pass"),
+    }
 )
 _LIMIT = 20
 """Most scores of a run that are kept in its metadata."""
@@ -50,6 +52,8 @@ class Node(msgspec.Struct, kw_only=True):
     scope: str | None = None
     same: str | None = None
     """Nodes of one trace with the same text here are events of one thing."""
+    stands_for_inner: bool = False
+    """A tool call whose own spans carry another name: what lies inside it is the same call."""
     # Model calls, and agents for what their model calls do not say.
     content: Content | None = None
     model: str | None = None

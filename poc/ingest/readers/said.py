@@ -230,7 +230,8 @@ def _calls(value: dict[str, Any]) -> Iterator[Asked]:
     for call in listed if isinstance(listed, list) else ():
         if not isinstance(call, dict):
             continue
-        inner = call.get("tool_call") if isinstance(call.get("tool_call"), dict) else call
+        held = call.get("tool_call")
+        inner = held if isinstance(held, dict) else call
         call_id = word(inner.get("id")) or word(inner.get("toolCallId"))
         function = inner.get("function")
         if isinstance(function, dict):

@@ -95,14 +95,16 @@ _EVENT_ROLES = {
     "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool",
 }
-_PHASE = re.compile(r"(tool\..+|backend\..+)\.(start|success|finish|error|retry)")
+_PHASE = re.compile(r"((?:tool|backend)\..+)\.(start|success|finish|error|retry)")
+_PIECES = 8
+"""From so many messages of fewer signs than this on average, an answer is taken to be in pieces."""
 _NUMBERED = re.compile(r"-\d+$")
 
 
-def node_of(span: Span, position: int) -> Node:
-    """The span as a node of its trace."""
+def node_of(span: Span, position: int, kind: Kind | None = None) -> Node:
+    """The span as a node of its trace. `kind`: where something surer than its attributes says it."""
     a = span.attributes
-    kind = kind_of(span)
+    kind = kind or kind_of(span)
     node = Node(
         position=position,
         kind=kind,
@@ -117,10 +119,10 @@ def node_of(span: Span, position: int) -> Node:
         error=_error(span),
         scope=span.scope,
     )
-    phase = _PHASE.fullmatch(str(a.get("target", "")))
-    if phase and kind in ("llm", "tool"):  # BeeAI: a span for each event of one call
-        numbered = _NUMBERED.search(span.name)
-        node.same = phase[1] + (numbered[0] if numbered else f" in {span.parent_id}")
+    phase = _PHASE.fullmatch(str(a.get("target") or _NUMBERED.sub("", span.name)))
+    if "target" in a or phase:
+        _beeai(node, span, phase)
+        kind = node.kind
     if kind == "tool":
         _tool(node, span, phase[1].removeprefix("tool.") if phase else None)
     elif kind in ("llm", "agent"):
@@ -132,6 +134,21 @@ def node_of(span: Span, position: int) -> Node:
         node.agent = word(first(a, "gen_ai.agent.name", "agent.name", "graph.node.id", "traceloop.entity.name"))
         node.schemas = _schemas(a)
     return node
+
+
+def _beeai(node: Node, span: Span, phase: re.Match[str] | None) -> None:
+    """BeeAI keeps a span for each event of one call, and the agent's own events beside them."""
+    a = span.attributes
+    numbered = _NUMBERED.search(span.name)
+    if phase and node.kind in ("llm", "tool"):
+        node.same = phase[1] + (numbered[0] if numbered else f" in {span.parent_id}")
+    elif str(a.get("target")).startswith("agent.") and node.kind == "agent":
+        node.kind = "other"
+        node.schemas = _schemas(a)
+        if a.get("tool.name") and isinstance(opened(a.get("tool.parameters")), dict):
+            node.kind = "tool"
+            node.same = f"{a['tool.name']} in {span.parent_id}"
+            node.stands_for_inner = True
 
 
 def kind_of(span: Span) -> Kind:
@@ -254,7 +271,7 @@ def _output(span: Span) -> list[Said]:
     value = first(a, *_OUTPUTS) or details.get("gen_ai.output.messages")
     found = messages(value, "assistant") if value is not None else []
     found = found or _flattened(branches(a, "gen_ai.completion"), "assistant")
-    found = found or _pieces(_flattened(branches(a, "llm.output_messages"), "assistant"), a)
+    found = found or _pieces(_flattened(branches(a, "llm.output_messages"), "assistant"))
     found = found or _vercel_answer(a) or _from_events(span, answer=True)
     if not found:
         value = first(a, *_LATER_OUTPUTS)
@@ -262,10 +279,12 @@ def _output(span: Span) -> list[Said]:
     return [said for said in found if said.role in ("assistant", "tool")]
 
 
-def _pieces(found: list[Said], a: dict[str, Any]) -> list[Said]:
-    """BeeAI keeps a streamed answer piece by piece."""
-    if len(found) > 1 and "target" in a and not any(said.calls or said.role != "assistant" for said in found):
-        return [Said("assistant", "".join(said.content or "" for said in found))]
+def _pieces(found: list[Said]) -> list[Said]:
+    """Some tracers keep a streamed answer piece by piece, each as a message."""
+    texts = [said.content or "" for said in found]
+    plain_text = all(said.role == "assistant" and not said.calls for said in found)
+    if len(found) >= _PIECES and plain_text and sum(map(len, texts)) < _PIECES * len(texts):
+        return [Said("assistant", "".join(texts))]
     return found
 
 
@@ -383,7 +402,7 @@ def _tool(node: Node, span: Span, called: str | None) -> None:
             raw = event.attributes.get("content")
         elif event.name == "gen_ai.choice" and result is None:
             result = event.attributes.get("message")
-    names = list(parameters.get("properties", parameters)) if is_schema else None
+    names = list(parameters.get("properties", parameters)) if is_schema and isinstance(parameters, dict) else None
     node.arguments = called_with(raw, names)
     key = next((key for key in _RESULTS if a.get(key) is not None), None)
     if key is not None:

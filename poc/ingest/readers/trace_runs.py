@@ -32,6 +32,7 @@ from poc.trajectory import Caller, Evidence, Message, Run, Status, Step, ToolSch
 _SLACK = timedelta(seconds=1)
 """Clocks of two processes may differ: a tool may seem to start so much before the answer that called it."""
 _NAMES_KEPT = 20
+_EMPTY = (None, "", "{}", "null")
 
 
 class _Call(msgspec.Struct):
@@ -96,7 +97,7 @@ class _Building:
                     self._model_call(node, steps=not tree.calls)
         self._tools()
         self._steps()
-        for node in (*tree.calls, *tree.tools, *tree.agents):
+        for node in tree.nodes:
             self._describe(node.schemas)
         run.tools = list(self.schemas.values())
         run.native_id_is_global = _is_global(run.native_id)
@@ -304,7 +305,8 @@ class _Building:
         if node is not None:
             has_result, text, failed, error = node.has_result, node.result, node.failed, node.error
             step.ended_at, step.duration_s, step.execution_id = node.end, node.duration_s, node.id
-        if said is not None and not has_result:
+        if said is not None and (not has_result or (text in _EMPTY and said.content)):
+            # Some tracers note an empty object where the model got a real answer.
             has_result, text = True, said.content
         if said is not None and said.failed is not None and failed is not True:
             failed = said.failed

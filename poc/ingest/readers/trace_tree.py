@@ -7,13 +7,14 @@ one layer leaves out is taken from the other. Knows nodes, no format.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 
 from poc.ingest.readers.nodes import Node
 from poc.trajectory import Usage
 
+_NEVER = datetime.max.replace(tzinfo=UTC)
 _FIELDS = ("start", "end", "duration_s", "zone", "failed", "error", "call_id", "model", "cost_usd", "response_id")
 
 
@@ -27,7 +28,9 @@ class Tree:
         self._by_id: dict[str, Node] = {}
         self._folded: dict[int, Node] = {}
         self._wrappers: dict[int, list[Node]] = {}
-        self.nodes = self._ordered(self._events_joined(_latest(nodes)))
+        joined, instead = _events_joined(_latest(nodes))
+        self.nodes = self._ordered(joined)
+        self._by_id |= instead
         self._acting: dict[int, list[Node]] = {}
         calls = [node for node in self.nodes if node.kind == "llm"]
         for node in calls:
@@ -120,25 +123,6 @@ class Tree:
 
         return sorted(nodes, key=key)
 
-    def _events_joined(self, nodes: list[Node]) -> list[Node]:
-        """Nodes that are events of one call become one node."""
-        groups: dict[tuple[str, str], Node] = {}
-        kept: list[Node] = []
-        for node in sorted(nodes, key=lambda node: (node.start is None, node.start, node.position)):
-            base = groups.get((node.kind, node.same)) if node.same is not None else None
-            if base is None:
-                kept.append(node)
-                if node.same is not None:
-                    groups[node.kind, node.same] = node
-                continue
-            _fill(base, node)
-            if node.start is not None:
-                # The spans of such events stay open till the run ends: the last event's beginning is the end.
-                base.end = node.start
-                base.duration_s = (node.start - base.start).total_seconds() if base.start else None
-            _join_content(base, node)
-        return kept
-
     def _leaves(self, calls: list[Node]) -> list[Node]:
         """Model calls without the layers around them; two spans of one answer are one call."""
         leaves: list[Node] = []
@@ -187,6 +171,32 @@ class Tree:
         return tools
 
 
+def _events_joined(nodes: list[Node]) -> tuple[list[Node], dict[str, Node]]:
+    """Nodes that are events of one call as one node; and by which node those that are gone are stood for."""
+    groups: dict[tuple[str, str], Node] = {}
+    kept: list[Node] = []
+    instead: dict[str, Node] = {}
+    for node in nodes:
+        if node.same is None:
+            kept.append(node)
+    for node in sorted(
+        (node for node in nodes if node.same is not None), key=lambda node: (node.start or _NEVER, node.position)
+    ):
+        base = groups.setdefault((node.kind, node.same or ""), node)
+        if base is node:
+            kept.append(node)
+            continue
+        if node.start is not None:
+            # The spans of such events stay open till the run ends: the last event's beginning is the end.
+            base.end = node.start
+            base.duration_s = (node.start - base.start).total_seconds() if base.start else None
+        _fill(base, node)
+        _join_content(base, node)
+        if node.id is not None:
+            instead[node.id] = base
+    return kept, instead
+
+
 def _latest(nodes: list[Node]) -> list[Node]:
     """One node for each id: of a span that was exported twice, the one that has ended."""
     by_id: dict[str, Node] = {}
@@ -207,7 +217,7 @@ def _latest(nodes: list[Node]) -> list[Node]:
 def _same_call(outer: Node, inner: Node) -> bool:
     if outer.call_id is not None and inner.call_id is not None:
         return outer.call_id == inner.call_id
-    return outer.name == inner.name
+    return outer.name == inner.name or outer.stands_for_inner
 
 
 def _layers(outer: Node, inner: Node) -> bool:
