@@ -183,7 +183,7 @@ def _node(span: Span, position: int) -> Node:
         if asked is not None:
             node.arguments = called_with(a["mlflow.spanInputs"])
         if answer is not None:
-            found = answered(answer)
+            found = answered(answer if isinstance(answer, str) else a["mlflow.spanOutputs"])
             node.result, node.has_result = found.text, True
             node.call_id = node.call_id or found.call_id
             node.failed = found.failed or node.failed
