@@ -123,7 +123,6 @@ def _tasks(workspace: api.Workspace, experiment_id: str) -> None:
     st.caption(say("decision.tasks_text"))
     show.table(
         rows,
-        height=320,
         column_order=["task_key", "category", *plan.arms, "difference", "task_text"],
         column_config={
             "task_key": say("column.task"),

@@ -6,6 +6,7 @@ shown as text, never as markup. Knows no result.
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 import pandas as pd
@@ -103,7 +104,7 @@ def _plot(block: Any) -> None:
 
 def _table(block: Any) -> None:
     """A table whose long cells wrap; the head column names the row."""
-    sentences = any(len(_cell(cell)) > _LONG for row in block.rows for cell in row)
+    sentences = any(_width(_cell(cell)) > _LONG for row in block.rows for cell in row)
     if not sentences or len(block.rows) > _MOST_CARDS:
         frame = pd.DataFrame([[_cell(cell) for cell in row] for row in block.rows], columns=_unique(block.head))
         show.table(frame)
@@ -124,10 +125,10 @@ def _wide_row(head: list[str], row: list[Any]) -> None:
             for name, cell in zip(head[1:], row[1:], strict=True):
                 if hasattr(cell, "tone"):
                     badge(cell)
-                elif len(str(cell)) <= _LONG:
+                elif _width(str(cell)) <= _LONG:
                     st.markdown(f":small[:gray[{text(name)}] {text(cell)}]", width="content")
         for cell in row[1:]:
-            if not hasattr(cell, "tone") and len(str(cell)) > _LONG:
+            if not hasattr(cell, "tone") and _width(str(cell)) > _LONG:
                 st.caption(text(cell))
 
 
@@ -140,6 +141,11 @@ def _facts(block: Any) -> None:
             "value": st.column_config.TextColumn(""),
         },
     )
+
+
+def _width(text: str) -> int:
+    """How much room a text takes: Japanese signs count twice."""
+    return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
 def _cell(cell: Any) -> str:

@@ -35,6 +35,16 @@ PHONE = (
     "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Mobile Safari/537.36"
 )
 PAGES = ("start", "data", "readiness", "subgoals", "progress", "replay", "decision")
+LAST = {
+    "start": "[data-testid=stMain] [data-testid=stPageLink]",
+    "data": "[data-testid=stDataFrame]",
+    "readiness": "[data-testid=stDataFrame]",
+    "subgoals": "textarea",
+    "progress": "[data-testid=stPlotlyChart]",
+    "replay": "[data-testid=stExpander]",
+    "decision": "[data-testid=stExpander]",
+}
+"""Something near the end of each page: when it is there, the page is."""
 PATIENCE_MS = 60_000
 
 pytestmark = [
@@ -136,12 +146,12 @@ class Visitor:
     def settled(self) -> None:
         """Wait until the page has been drawn to its end."""
         self.page.wait_for_selector("h1")
-        busy = "[data-testid=stStatusWidget], [data-testid=stSkeleton], [data-stale=true]"
+        script = "document.querySelector('[data-testid=stApp]')?.dataset.testScriptState"
+        stale = "document.querySelectorAll('[data-testid=stSkeleton], [data-stale=true]').length"
         try:
-            self.page.wait_for_function(f"!document.querySelector('{busy}')")
+            self.page.wait_for_function(f"{script} === 'notRunning' && {stale} === 0")
         except playwright.TimeoutError:
-            left = f"[...document.querySelectorAll('{busy}')].map(e => e.outerHTML.slice(0, 300))"
-            pytest.fail(f"the page does not come to rest: {self.page.evaluate(left)}")
+            pytest.fail(f"the page does not come to rest: {self.page.evaluate(f'[{script}, {stale}]')}")
         assert not self.page.get_by_text("failed unexpectedly").count()
 
     def press(self, label: str) -> None:
@@ -255,7 +265,10 @@ def test_every_page_fits_the_screen(walked, chromium, address, width, language):
     for name in PAGES:
         if name != "start":
             visitor.turn_to(name)
-        assert visitor.page.evaluate("document.documentElement.scrollWidth") <= width
+        visitor.page.locator(LAST[name]).last.wait_for(state="attached")
+        visitor.settled()
+        for area in ("document.documentElement", "document.querySelector('[data-testid=stMain]')"):
+            assert visitor.page.evaluate(f"{area}.scrollWidth") <= width
         visitor.picture(name)
     visitor.content()
 
