@@ -245,3 +245,39 @@ def test_the_first_start_builds_the_sample_and_can_be_stopped(tmp_path, monkeypa
     app = open_page()
     assert "not finished" in app.error[0].value
     assert [button.label for button in app.main.button] == ["Build it again"]
+
+
+def test_a_table_is_imported_with_a_mapping_that_was_corrected(fresh, tmp_path):
+    table = tmp_path / "own.csv"
+    table.write_text(
+        "session,what_was_called,args,answer\n"
+        'a,get_order,"{""id"": 1}",ok\n'
+        'a,cancel_order,"{""id"": 1}",done\n'
+        'b,get_order,"{""id"": 2}",ok\n'
+    )
+    app = fine(open_page("data"))
+    app.text_area(key="log-paths").set_value(str(table)).run()
+    assert "Columns of the table own.csv" in texts(fine(app))
+    assert app.selectbox(key="map-own.csv-arguments").value == "args"
+    assert app.selectbox(key="map-own.csv-tool").value == ""
+    for field, column in {"tool": "what_was_called", "result": "answer", "run_id": "session"}.items():
+        app.selectbox(key=f"map-own.csv-{field}").set_value(column)
+    app.run()
+    next(button for button in app.button if button.label == "Import").click().run()
+    workspace = api.open(fresh)
+    job = finished(workspace, "import")
+    assert job.result is not None
+    assert (job.result["read"], job.result["runs"], job.result["steps"]) == (3, 2, 3)
+    assert "Import finished: 2 runs with 3 steps" in texts(fine(app.run()))
+
+
+def test_a_path_that_is_not_there_is_an_error_in_words(fresh):
+    app = fine(open_page("data"))
+    app.text_area(key="log-paths").set_value("/nowhere/log.jsonl").run()
+    next(button for button in app.button if button.label == "Import").click().run()
+    job = jobs.latest(api.open(fresh), "import")
+    assert job is not None
+    until(lambda: not job.running)
+    app.run()
+    assert not app.exception
+    assert "/nowhere/log.jsonl" in app.error[0].value.replace("\\", "")
