@@ -48,6 +48,7 @@ TRAFFIC = [
     ("server", tell(4, error={"code": -32602, "message": "unknown tool"})),
     ("client", ask(5, name="slow", arguments={"n": 2})),
 ]
+ARGUMENTS = ['{"x": 1}', "{}", None, '{"n": 2}']
 STEPS = [
     ("look", "fine", "ok", "flag"),
     ("peek", "no such file", "error", "flag"),
@@ -98,7 +99,9 @@ def test_layouts(workspace, write, layout):
     assert rejects == []
     assert [(step.tool, step.result, step.status, step.status_evidence) for step in run.steps] == STEPS
     assert (run.records, [tool.name for tool in run.tools], run.outcome) == (14, ["look"], None)
-    assert [step.arguments_json for step in run.steps] == ['{"x":1}', "{}", None, '{"n":2}']
+    written = [given and given.replace(" ", "") for given in ARGUMENTS] if layout is as_envelope else ARGUMENTS
+    assert [step.arguments_raw for step in run.steps] == written
+    assert [step.call_id for step in run.steps] == ["2", "3", "4", "5"]
     assert [(step.turn, step.ordinal) for step in run.steps] == [(0, 0), (1, 0), (2, 0), (3, 0)]
     if layout is as_lines:
         assert (run.started_at, run.zone_in_log) == (None, None)
@@ -139,7 +142,7 @@ def test_noise_is_no_record_and_a_message_twice_counts_once(write):
         as_server_log(3, "server", answer)[:-40],
     ]
     (run,), rejects = read(write("mcp-server-things.log", "\n".join(lines)))
-    assert [(step.result, step.duration_s, step.execution_id) for step in run.steps] == [('{"n":1}', 2.0, "a-1")]
+    assert [(step.result, step.duration_s, step.call_id) for step in run.steps] == [('{"n":1}', 2.0, "a-1")]
     assert (run.records, [reject.place for reject in rejects]) == (3, ["line 8"])
 
 

@@ -26,12 +26,13 @@ from typing import Any
 
 import msgspec
 
-from poc.ingest.arguments import from_value
+from poc.ingest.arguments import Arguments, from_raw, from_value
 from poc.ingest.jsonstream import compact
 from poc.ingest.readers.assembly import Assembly, blocks_text, word
+from poc.ingest.readers.decoding import DECODE_ERRORS
 from poc.ingest.readers.mcp_lines import Packet, looks_so, packets
 from poc.ingest.sources import Source
-from poc.trajectory import Reject, Run, ToolSchema
+from poc.trajectory import Reject, Run, Step, ToolSchema
 
 NAME = "mcp_jsonrpc"
 VERSION = 1
@@ -58,6 +59,8 @@ class _Session:
         self.work = Assembly(self.run)
         self.connection = connection
         self.calls = 0
+        self.ids: list[tuple[Step, str]] = []
+        """The log's ids; while calls are open they are known by keys that do not come again."""
 
 
 def sniff(sample: bytes, name: str) -> float:
@@ -74,6 +77,17 @@ def read(source: Source) -> Iterator[Run | Reject]:
         else:
             log.add(packet)
     yield from log.end()
+
+
+class _Params(msgspec.Struct, gc=False):
+    arguments: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Call(msgspec.Struct, gc=False):
+    params: _Params
+
+
+_decode_call = msgspec.json.Decoder(_Call).decode
 
 
 class _Log:
@@ -112,7 +126,10 @@ class _Log:
             if session.calls:
                 if session.connection:
                     session.run.metadata["connection"] = session.connection
-                yield session.work.finish()
+                run = session.work.finish()
+                for step, ident in session.ids:
+                    step.call_id = ident
+                yield run
             elif session.run.records:
                 reason = "a session without any tool call"
                 yield Reject(place=session.run.place, reason=reason, records=session.run.records)
@@ -138,10 +155,9 @@ class _Log:
             at = target.work.time(packet.at)
         target.calls += 1
         request.run, request.call_key = target, f"{target.calls}"
-        step = target.work.call(
-            params.get("name"), from_value(params.get("arguments")), turn=target.calls, call_id=request.call_key, at=at
-        )
-        step.execution_id = ident
+        arguments = _arguments(packet, params)
+        step = target.work.call(params.get("name"), arguments, turn=target.calls, call_id=request.call_key, at=at)
+        target.ids.append((step, ident))
 
     def _conversation(self, session: _Session, packet: Packet, params: dict[str, Any]) -> _Session:
         meta = params.get("_meta")
@@ -184,6 +200,16 @@ class _Log:
         flag = result.get("isError") if isinstance(result, dict) else None
         failed = flag if isinstance(flag, bool) else None
         target.work.result(_text(result), call_id=request.call_key, at=at, failed=failed)
+
+
+def _arguments(packet: Packet, params: dict[str, Any]) -> Arguments:
+    """As they stand in the file, where the message does."""
+    if packet.text:
+        try:
+            return from_raw(_decode_call(packet.text).params.arguments)
+        except DECODE_ERRORS:
+            pass  # a text that had to be mended: its values are used
+    return from_value(params.get("arguments"))
 
 
 def _text(result: Any) -> str | None:

@@ -60,6 +60,8 @@ class Packet(msgspec.Struct, gc=False):
     place: str
     message: dict[str, Any]
     raw: bytes
+    text: bytes = b""
+    """The message's own text, where the file has it as such."""
     at: Any = None
     sender: str | None = None
     connection: str | None = None
@@ -141,16 +143,17 @@ def _unwrap(place: str, value: Any, raw: bytes) -> Packet | None:
     if not isinstance(value, dict):
         return None
     if _is_message(value):
-        return Packet(place, value, raw)
+        return Packet(place, value, raw, raw)
     for key in _INNER:
-        inner = value.get(key)
+        inner, text = value.get(key), b""
         if isinstance(inner, str) and inner.lstrip()[:1] == "{":
-            inner = loads(inner.encode("utf-8", "replace"))
+            text = inner.encode("utf-8", "replace")
+            inner = loads(text)
         if isinstance(inner, dict) and _is_message(inner):
             way = " ".join(str(value[name]) for name in _DIRECTION if isinstance(value.get(name), str))
             where = [str(value[name]) for name in (*_CONNECTION, *_SERVER) if isinstance(value.get(name), str | int)]
             at = next((value[name] for name in _AT if value.get(name) is not None), None)
-            return Packet(place, inner, raw, at, _sender(way), " ".join(where) or None)
+            return Packet(place, inner, raw, text, at, _sender(way), " ".join(where) or None)
     return None
 
 

@@ -24,8 +24,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from poc.ingest.arguments import Arguments, from_value
-from poc.ingest.jsonstream import compact
 from poc.ingest.readers.assembly import Assembly, blocks_text, number, word
 from poc.ingest.readers.chat_messages import usage_of
 from poc.ingest.readers.decoding import Head, elements, glimpse, members, text
@@ -86,7 +87,7 @@ def read(source: Source) -> Iterator[Run | Reject]:
 def _run(record: Record, around: dict[str, Any], messages: list[Any]) -> Iterator[Run | Reject]:
     run = Run(place=record.place, framework="mini-swe-agent")
     work = Assembly(run)
-    open_calls: list[str | None] = []
+    open_calls: list[str] = []
     for index, item in enumerate(messages):
         if not isinstance(item, dict):
             reason = "an entry that is no message; the run is kept without it"
@@ -110,9 +111,9 @@ def _run(record: Record, around: dict[str, Any], messages: list[Any]) -> Iterato
     yield run
 
 
-def _acted(work: Assembly, item: dict[str, Any], extra: dict[str, Any], index: int) -> list[str | None]:
-    """The model's message with the calls it made; gives their ids, None for a call without one."""
-    at = work.time(extra.get("timestamp"))
+def _acted(work: Assembly, item: dict[str, Any], extra: dict[str, Any], index: int) -> list[str]:
+    """The model's message with the calls it made; gives the keys that their answers are known by."""
+    at = work.time(extra.get("timestamp")) if extra else None
     response = extra.get("response")
     spent = response.get("usage") if isinstance(response, dict) else item.get("usage")
     content = blocks_text(item.get("content") if "content" in item else item.get("output"))
@@ -120,9 +121,13 @@ def _acted(work: Assembly, item: dict[str, Any], extra: dict[str, Any], index: i
     if work.run.model is None and isinstance(response, dict):
         work.run.model = word(response.get("model"))
     calls = _calls(item, extra, content or "")
-    for call_id, tool, arguments in calls:
-        work.call(tool, arguments, turn=index, call_id=call_id, message=message, at=at)
-    return [call_id for call_id, _, _ in calls]
+    keys: list[str] = []
+    for ordinal, (call_id, tool, arguments) in enumerate(calls):
+        # The next message answers: where the log has no id, this one makes it plain, and is not kept.
+        keys.append(call_id or f"{index}.{ordinal}")
+        step = work.call(tool, arguments, turn=index, call_id=keys[-1], message=message, at=at)
+        step.call_id = call_id
+    return keys
 
 
 def _calls(item: dict[str, Any], extra: dict[str, Any], content: str) -> list[tuple[str | None, Any, Arguments]]:
@@ -136,26 +141,26 @@ def _calls(item: dict[str, Any], extra: dict[str, Any], content: str) -> list[tu
             if isinstance(action, dict) and isinstance(action.get("command"), str):
                 found.append((word(action.get("tool_call_id")), TOOL, _command(action["command"])))
     if not found and "actions" not in extra:
-        blocks = _BLOCK.findall(content)
+        blocks = _BLOCK.findall(content) if "```" in content else ()
         if len(blocks) == 1:
             found.append((None, TOOL, _command(blocks[0])))
     return found
 
 
 def _command(command: str) -> Arguments:
-    return command, compact({"command": command}), "repaired"
+    return command, msgspec.json.encode({"command": command}).decode(), "repaired"
 
 
 def _observed(work: Assembly, item: dict[str, Any], extra: dict[str, Any], call_id: str | None) -> None:
     seen = blocks_text(item.get("content") if "content" in item else item.get("output"))
     own_id = word(item.get("tool_call_id")) or word(item.get("call_id"))
     code, error = extra.get("returncode"), extra.get("exception_info") or None
-    told = _CODE.match(seen or "")
-    if code is None and told:
-        code = int(told["code"])
-    if error is None and told:
-        error = told["exception"]
-    work.result(seen, call_id=own_id or call_id, at=work.time(extra.get("timestamp")), exit_code=code, error=error)
+    told = _CODE.match(seen) if seen and (code is None or error is None) else None
+    if told:
+        code = int(told["code"]) if code is None else code
+        error = error or told["exception"]
+    at = work.time(extra.get("timestamp")) if extra else None
+    work.result(seen, call_id=own_id or call_id, at=at, exit_code=code, error=error)
 
 
 def _about(run: Run, around: dict[str, Any]) -> None:

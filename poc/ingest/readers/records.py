@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from poc.ingest import jsonstream
-from poc.ingest.readers.decoding import decode
+from poc.ingest.readers.decoding import DECODE_ERRORS, decode
 from poc.ingest.sources import Source
 from poc.trajectory import Reject
 
@@ -33,7 +33,10 @@ def records(source: Source, *, flat: bool = False) -> Iterator[Record | Reject]:
     """The JSON values of the file in order; with `flat`, the elements of a top-level list one by one."""
     for value in jsonstream.values(source):
         if not flat or value.raw[:1] != b"[":
-            yield from parsed(value.place, value.raw)
+            try:  # the usual case without the detour
+                yield Record(value.place, msgspec.json.decode(value.raw), value.raw)
+            except DECODE_ERRORS:
+                yield from parsed(value.place, value.raw)
             continue
         parts, broken = jsonstream.elements(value.raw)
         for index, (_, part) in enumerate(parts):

@@ -13,10 +13,18 @@ from poc.ingest import jsonstream
 from poc.ingest.sources import Source
 from poc.trajectory import Reject
 
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
 csv.field_size_limit(1 << 30)  # a result can be longer than the module's own limit of 128 KB
 
 FIRST = 50
 """Rows that are looked at to tell what columns hold."""
+
+
+class JsonText(str):
+    """A cell that holds a JSON object or list, as it stands in the file: numbers keep every digit."""
+
+    __slots__ = ()
 
 
 class Row(msgspec.Struct, gc=False):
@@ -69,9 +77,12 @@ def first_rows(sample: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def rows(source: Source) -> Iterator[Row | Reject]:
-    """The rows of the file in order, and a reject for each that is none."""
-    yield from _csv_rows(source) if is_csv(source.sample) else _json_rows(source)
+def rows(source: Source, exact: str | None = None) -> Iterator[Row | Reject]:
+    """The rows of the file in order, and a reject for each that is none.
+
+    exact: a column whose objects are wanted as `JsonText`, not parsed.
+    """
+    yield from _csv_rows(source) if is_csv(source.sample) else _json_rows(source, exact)
 
 
 def _csv_rows(source: Source) -> Iterator[Row | Reject]:
@@ -105,12 +116,12 @@ def _csv_rows(source: Source) -> Iterator[Row | Reject]:
         text.detach()
 
 
-def _json_rows(source: Source) -> Iterator[Row | Reject]:
+def _json_rows(source: Source, exact: str | None) -> Iterator[Row | Reject]:
     for value in jsonstream.values(source):
         if value.raw[:1] == b"[":
             parts, broken = jsonstream.elements(value.raw)
             for index, (_, part) in enumerate(parts):
-                yield from _json_row(f"{value.place} [{index}]", bytes(part).strip())
+                yield from _json_row(f"{value.place} [{index}]", bytes(part).strip(), exact)
             if broken is not None:
                 yield Reject(
                     place=f"{value.place} +{broken}",
@@ -118,10 +129,10 @@ def _json_rows(source: Source) -> Iterator[Row | Reject]:
                     raw=jsonstream.excerpt(value.raw[broken:]),
                 )
         else:
-            yield from _json_row(value.place, value.raw)
+            yield from _json_row(value.place, value.raw, exact)
 
 
-def _json_row(place: str, raw: bytes) -> Iterator[Row | Reject]:
+def _json_row(place: str, raw: bytes, exact: str | None) -> Iterator[Row | Reject]:
     try:
         cells: Any = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -129,11 +140,14 @@ def _json_row(place: str, raw: bytes) -> Iterator[Row | Reject]:
         if mended is None:
             yield Reject(place=place, reason=jsonstream.why(raw), raw=jsonstream.excerpt(raw))
             return
-        cells = msgspec.json.decode(mended[0])
+        raw = mended[0]
+        cells = msgspec.json.decode(raw)
         note = f"kept, with changes: {mended[1]}"
         if isinstance(cells, dict):
             yield Reject(place=place, reason=note, raw=jsonstream.excerpt(raw), records=0)
     if isinstance(cells, dict):
+        if exact is not None and isinstance(cells.get(exact), dict | list):
+            cells[exact] = JsonText(bytes(_members(raw)[exact]).decode())
         yield Row(place, cells)
     else:
         yield Reject(place=place, reason="not a JSON object with columns", raw=jsonstream.excerpt(raw))

@@ -131,7 +131,7 @@ def _rows(source: Source, mapping: dict[str, str], seen: TableLook) -> Iterator[
         return database.rows(source, table, list(dict.fromkeys(used)), mapping.get("run_id"))
     if source.sample.startswith(parquet.MAGIC):
         return parquet.rows(source, list(dict.fromkeys(used)))
-    return rows(source)
+    return rows(source, mapping.get("arguments"))
 
 
 def _read(source: Source, mapping: dict[str, str], seen: TableLook) -> Iterator[Run | Reject]:

@@ -12,11 +12,14 @@ from poc.ingest.arguments import from_value
 from poc.ingest.column_values import run_outcome
 from poc.ingest.evidence import judge, read_flag
 from poc.ingest.jsonstream import compact, excerpt
-from poc.ingest.readers.rows import Row
+from poc.ingest.readers.rows import JsonText, Row
 from poc.ingest.times import parse_time, seconds_between
 from poc.trajectory import Caller, Message, Outcome, Reject, Run, Step, Usage
 
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+
+_TEXTS = ("task_key", "trial", "task_text", "category", "model", "framework")
+_OF_RUN = frozenset((*_TEXTS, *_COUNTS, "outcome", "cost_usd", "run_started_at", "run_ended_at"))
 
 
 class _Placed(msgspec.Struct, gc=False):
@@ -41,6 +44,11 @@ class RunRows:
         self._zones: set[bool] = set()
         self._sums: dict[str, int | None] = {}
         self._cost: float | None = None
+        # An event's one time is the start of a call or its end.
+        self._times = [field for field in ("started_at", "ended_at") if field in mapping or "event" in mapping]
+        self._judged = any(field in mapping for field in ("status", "failed", "exit_code", "error"))
+        self._counts = [field for field in _COUNTS if field in mapping]
+        self._tells_run = not _OF_RUN.isdisjoint(mapping)
 
     @property
     def records(self) -> int:
@@ -59,15 +67,25 @@ class RunRows:
             yield Reject(place=place, reason=reason, raw=excerpt(compact(cell).encode("utf-8", "replace")))
             return
         self.run.records += records
-        start, end = (self._time(cell.get(field)) for field in ("started_at", "ended_at"))
-        for field, time in (("started_at", start), ("ended_at", end)):
-            if time is None and cell.get(field) is not None:
-                reason = f"the time in column '{self.mapping[field]}' is not understood; left empty"
-                yield Reject(place=place, reason=reason, raw=str(cell[field])[:200], records=0)
         step = Step(index=0, turn=0, tool=tool, call_id=_text(cell.get("call_id")))
-        step.arguments_raw, step.arguments_json, step.arguments_status = from_value(cell.get("arguments"))
+        for field in self._times:
+            value = cell.get(field)
+            if value is not None:
+                time = self._time(value)
+                setattr(step, field, time)
+                if time is None:
+                    column = self.mapping.get(field, self.mapping.get("started_at"))
+                    reason = f"the time in column '{column}' is not understood; left empty"
+                    yield Reject(place=place, reason=reason, raw=str(value)[:200], records=0)
+        start, end = step.started_at, step.ended_at
+        given = cell.get("arguments")
+        if isinstance(given, JsonText):
+            step.arguments_raw = step.arguments_json = str(given)
+            step.arguments_status = "parsed"
+        elif given is not None:
+            step.arguments_raw, step.arguments_json, step.arguments_status = from_value(given)
         step.result = _text(cell.get("result"), keep_blank=True)
-        failed = read_flag(cell.get("status"))
+        failed = read_flag(cell.get("status")) if self._judged else None
         if failed is None and cell.get("failed") is not None:
             good = read_flag(cell["failed"])
             failed = None if good is None else not good  # "is_error: true" is the reverse of "success: true"
@@ -80,14 +98,14 @@ class RunRows:
         )
         if step.result is None and step.status == "error" and cell.get("error") is not None:
             step.result = _text(cell["error"])
-        step.started_at, step.ended_at = start, end
         step.duration_s = _duration(cell, start, end)
         if step.ended_at is None and start is not None and step.duration_s is not None:
             step.ended_at = start + timedelta(seconds=step.duration_s)
         step.execution_id = _text(cell.get("execution_id"))
         step.caller = _caller(cell.get("caller"))
         self._placed.append(_Placed(step, _number(cell.get("step")), _text(cell.get("turn"))))
-        yield from self.about_run(place, cell)
+        if self._tells_run:
+            yield from self.about_run(place, cell)
 
     @property
     def repeats(self) -> bool:
@@ -139,7 +157,7 @@ class RunRows:
     def about_run(self, place: str, cell: dict[str, Any]) -> Iterator[Reject]:
         """Take what a row says of its run."""
         run = self.run
-        for field in ("task_key", "trial", "task_text", "category", "model", "framework"):
+        for field in _TEXTS:
             if getattr(run, field) is None and cell.get(field) is not None:
                 setattr(run, field, _asked(cell[field]) if field == "task_text" else _text(cell[field]))
         for field, column in (("started_at", "run_started_at"), ("ended_at", "run_ended_at")):
@@ -154,15 +172,14 @@ class RunRows:
                 yield Reject(place=place, reason=reason, raw=str(cell["outcome"])[:200], records=0)
             else:
                 run.outcome = Outcome(value=value, provenance=f"log:{self.mapping['outcome']}")
-        for field in _COUNTS:
-            if field in self.mapping:
-                count = _number(cell.get(field))
-                if field in self._once:
-                    self._sums[field] = None if count is None else int(count)
-                    continue
-                known = self._sums.get(field, 0)
-                # One row without its count leaves the run's sum unknown.
-                self._sums[field] = None if count is None or known is None else known + int(count)
+        for field in self._counts:
+            count = _number(cell.get(field))
+            if field in self._once:
+                self._sums[field] = None if count is None else int(count)
+                continue
+            known = self._sums.get(field, 0)
+            # One row without its count leaves the run's sum unknown.
+            self._sums[field] = None if count is None or known is None else known + int(count)
         cost = _number(cell.get("cost_usd"))
         if cost is not None:
             self._cost = cost if "cost_usd" in self._once else (self._cost or 0.0) + cost
@@ -174,7 +191,8 @@ def _when(step: Step) -> datetime | None:
 
 def cells_of(row: Row, mapping: Mapping[str, str]) -> dict[str, Any]:
     """The cells of a row by field."""
-    return {field: row.cells.get(column) for field, column in mapping.items()}
+    cells = row.cells
+    return {field: cells.get(column) for field, column in mapping.items()}
 
 
 def _asked(value: Any) -> str | None:
