@@ -2,7 +2,10 @@
 # make test  set it up with the development tools and run all checks
 # Needs Python 3.11 or later, nothing else.
 
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3 || echo python3)
+# The first Python that runs and is new enough; a name on the path may be a mere shim.
+PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
+  $$name -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+  && echo $$name && exit; done; echo python3)
 VENV ?= .venv
 BIN = $(VENV)/bin
 
