@@ -15,11 +15,12 @@ from typing import Any, Literal
 import msgspec
 
 from poc.ingest.arguments import ABSENT, Arguments, from_text, from_value
+from poc.ingest.evidence import judge
 from poc.ingest.jsonstream import compact
 from poc.ingest.outcome_values import read_outcome
 from poc.ingest.readers.assembly import plain, word
 from poc.ingest.readers.said import Said, messages, opened
-from poc.trajectory import Outcome, ToolSchema, Usage
+from poc.trajectory import Evidence, Outcome, Status, ToolSchema, Usage
 
 Kind = Literal["llm", "tool", "agent", "other"]
 Content = Callable[[], tuple[list[Said], list[Said]]]
@@ -217,6 +218,21 @@ def called_with(value: Any, names: list[str] | None = None) -> Arguments:
         if as_json is not None:
             return found[0], as_json, "repaired"
     return found
+
+
+def verdict(has_result: bool, text: str | None, failed: bool | None, error: str | None) -> tuple[Status, Evidence]:
+    """Status of a call in a trace.
+
+    A span that says "error" is believed. One that says "ok" only says that
+    nothing was raised: a result that itself reports a failure by flag, exit
+    code or error field outweighs it, a text that begins with "Error" does not.
+    """
+    if failed is not False:
+        return judge(has_result=has_result, text=text, failed=failed, error=error)
+    status, evidence = judge(has_result=has_result, text=text)
+    if status == "error" and evidence != "text_rule":
+        return status, evidence
+    return "ok", "flag"
 
 
 def outcome(scores: list[Score]) -> Outcome | None:

@@ -18,16 +18,15 @@ from typing import Any
 import msgspec
 
 from poc.ingest.arguments import Arguments
-from poc.ingest.evidence import judge
 from poc.ingest.jsonstream import compact
 from poc.ingest.readers.assembly import is_uuid, total
 from poc.ingest.readers.chat_messages import UNNAMED
 from poc.ingest.readers.heard import Heard, canonical
-from poc.ingest.readers.nodes import Node, Score, called_with, outcome, schemas, scores_as_data
+from poc.ingest.readers.nodes import Node, Score, called_with, outcome, schemas, scores_as_data, verdict
 from poc.ingest.readers.said import Asked, Said
 from poc.ingest.readers.trace_tree import Tree, span_of
 from poc.ingest.times import seconds_between
-from poc.trajectory import Caller, Evidence, Message, Run, Status, Step, ToolSchema
+from poc.trajectory import Caller, Message, Run, Step, ToolSchema
 
 _SLACK = timedelta(seconds=1)
 """Clocks of two processes may differ: a tool may seem to start so much before the answer that called it."""
@@ -394,24 +393,7 @@ class _Building:
         return self.delegated[key]
 
 
-def verdict(has_result: bool, text: str | None, failed: bool | None, error: str | None) -> tuple[Status, Evidence]:
-    """Status of a call in a trace.
-
-    A span that says "error" is believed. One that says "ok" only says that
-    nothing was raised: a result that itself reports a failure by flag, exit
-    code or error field outweighs it, a text that begins with "Error" does not.
-    """
-    if failed is not False:
-        return judge(has_result=has_result, text=text, failed=failed, error=error)
-    status, evidence = judge(has_result=has_result, text=text)
-    if status == "error" and evidence != "text_rule":
-        return status, evidence
-    return "ok", "flag"
-
-
 def _is_global(native_id: str | None) -> bool:
     """Whether the id is of a kind that no other run in the world has."""
-    if native_id is None:
-        return False
-    bare = native_id.removeprefix("tr-")
+    bare = (native_id or "").removeprefix("tr-")
     return is_uuid(bare) and len(set(bare)) > 4
