@@ -58,6 +58,8 @@ class Node(msgspec.Struct, kw_only=True):
     # Model calls, and agents for what their model calls do not say.
     content: Content | None = None
     model: str | None = None
+    wanted: str | None = None
+    """The model that was asked for: it counts where no layer names the one that answered."""
     usage: Usage | None = None
     cost_usd: float | None = None
     response_id: str | None = None
@@ -69,6 +71,11 @@ class Node(msgspec.Struct, kw_only=True):
     has_result: bool = False
     # Agents.
     agent: str | None = None
+
+    @property
+    def answered_by(self) -> str | None:
+        """The model, as exactly as it is known."""
+        return self.model or self.wanted
 
 
 class Score(msgspec.Struct):

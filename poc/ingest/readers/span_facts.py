@@ -62,21 +62,15 @@ _STORED = (
 )
 _REASONING = (
     "gen_ai.usage.reasoning_tokens",
+    "llm.usage.reasoning_tokens",
     "gen_ai.usage.reasoning.output_tokens",
     "gen_ai.usage.details.reasoning_tokens",
     "llm.token_count.completion_details.reasoning",
     "ai.usage.reasoningTokens",
     "ai.usage.outputTokenDetails.reasoningTokens",
 )
-_MODELS = (
-    "gen_ai.response.model",
-    "ai.response.model",
-    "llm.response.model",
-    "gen_ai.request.model",
-    "llm.model_name",
-    "llm.request.model",
-    "ai.model.id",
-)
+_MODELS = ("gen_ai.response.model", "ai.response.model", "llm.response.model")
+_WANTED = ("gen_ai.request.model", "llm.model_name", "llm.request.model", "ai.model.id")
 _ABOUT = {
     "gen_ai.conversation.id": "conversation_id",
     "session.id": "session_id",
@@ -117,6 +111,7 @@ def node_of(span: Span, position: int, kind: Kind | None = None) -> Node:
     elif kind in ("llm", "agent"):
         node.content = lambda: (asked(span), answer(span))
         node.model = word(first(a, *_MODELS))
+        node.wanted = word(first(a, *_WANTED))
         node.usage = _usage(a)
         node.cost_usd = number(first(a, "operation.cost", "gen_ai.usage.cost", "llm.cost.total"))
         node.response_id = word(first(a, "gen_ai.response.id", "ai.response.id"))

@@ -331,8 +331,8 @@ class _Building:
         zones = {node.zone for node in tree.nodes if node.zone is not None}
         run.zone_in_log = False not in zones if zones else None
         main = [node for node in tree.calls if not self._is_delegated(self._key(node), tree.scope(node))]
-        models = Counter(node.model for node in main or tree.calls if node.model)
-        models = models or Counter(node.model for node in tree.agents if node.model)
+        models = Counter(node.answered_by for node in main or tree.calls if node.answered_by)
+        models = models or Counter(node.answered_by for node in tree.agents if node.answered_by)
         run.model = models.most_common(1)[0][0] if models else None
         counted = [node for node in tree.calls if node.usage is not None]
         missing = any(node.usage is None and not node.failed for node in tree.calls)
@@ -359,7 +359,7 @@ class _Building:
         agents = list(dict.fromkeys(node.agent for node in tree.agents if node.agent))
         if agents:
             found.setdefault("agents", agents)
-        models = sorted({node.model for node in tree.calls if node.model})
+        models = sorted({node.answered_by for node in tree.calls if node.answered_by})
         if len(models) > 1:
             found["models"] = models
         others = Counter(node.name for node in tree.nodes if node.kind == "other")

@@ -15,7 +15,19 @@ from poc.ingest.readers.nodes import Node
 from poc.trajectory import Usage
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
-_FIELDS = ("start", "end", "duration_s", "zone", "failed", "error", "call_id", "model", "cost_usd", "response_id")
+_FIELDS = (
+    "start",
+    "end",
+    "duration_s",
+    "zone",
+    "failed",
+    "error",
+    "call_id",
+    "model",
+    "wanted",
+    "cost_usd",
+    "response_id",
+)
 
 
 class Tree:
