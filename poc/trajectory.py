@@ -4,7 +4,9 @@ Readers make these, the ingest pipeline stores them, trackers and replays read
 them back. `None` always means *not in the log*; it is never replaced by 0 or
 an empty string. This module knows no format, no table and no score.
 
-Records are `msgspec.Struct`: as cheap as tuples, typed, and encodable.
+Records are `msgspec.Struct`: as cheap as tuples, typed, and encodable. Those that
+hold only plain values are left out of garbage collection (``gc=False``): they can
+make no cycle, and a log has millions of them.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ EffectClass = Literal["read", "write", "irreversible"]
 Evidence = Literal["flag", "exit_code", "error_field", "text_rule", "result", "none"]
 
 
-class Usage(msgspec.Struct, kw_only=True, frozen=True):
+class Usage(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     """Tokens as the API reported them. Cached and reasoning tokens are parts of the totals."""
 
     input_tokens: int | None = None
@@ -38,7 +40,7 @@ class Usage(msgspec.Struct, kw_only=True, frozen=True):
         return self.input_tokens + self.output_tokens
 
 
-class Message(msgspec.Struct, kw_only=True):
+class Message(msgspec.Struct, kw_only=True, gc=False):
     """One message. `content` of a tool message is None when a step's `result` holds it."""
 
     seq: int
@@ -50,7 +52,7 @@ class Message(msgspec.Struct, kw_only=True):
     cost_usd: float | None = None
 
 
-class Step(msgspec.Struct, kw_only=True):
+class Step(msgspec.Struct, kw_only=True, gc=False):
     """One tool call with its result.
 
     `index` counts the steps of a run from 0, `turn` the model responses that
@@ -79,7 +81,7 @@ class Step(msgspec.Struct, kw_only=True):
     result_seq: int | None = None
 
 
-class Outcome(msgspec.Struct, kw_only=True, frozen=True):
+class Outcome(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     """Whether a run really succeeded: 0..1, and who says so (never progress)."""
 
     value: float
@@ -98,7 +100,7 @@ class ToolSchema(msgspec.Struct, kw_only=True):
     effect_is_guess: bool = False
 
 
-class ReferenceCall(msgspec.Struct, kw_only=True):
+class ReferenceCall(msgspec.Struct, kw_only=True, gc=False):
     """One call of the log's own reference solution, where it carries one."""
 
     tool: str

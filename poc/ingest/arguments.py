@@ -19,6 +19,9 @@ from poc.trajectory import ParseStatus
 Arguments = tuple[str | None, str | None, ParseStatus]
 """The text as logged, the JSON text (None when it cannot be parsed), and how it was got."""
 
+_decode = msgspec.json.Decoder().decode
+_decode_text = msgspec.json.Decoder(str).decode
+
 ABSENT: Arguments = (None, None, "absent")
 _REPR_LIMIT = 200_000
 """Longest text that is tried as a Python repr; the parser's memory grows with its input."""
@@ -30,10 +33,10 @@ def from_raw(raw: bytes | msgspec.Raw) -> Arguments:
     Raises `UnicodeDecodeError` or `msgspec.DecodeError` when that text is broken.
     """
     data = bytes(raw).strip()
+    if data[:1] == b'"':
+        return from_text(_decode_text(data))
     if not data or data == b"null":
         return ABSENT
-    if data[:1] == b'"':
-        return from_text(msgspec.json.decode(data, type=str))
     text = data.decode()
     if _is_json(text):
         return text, text, "parsed"
@@ -42,12 +45,10 @@ def from_raw(raw: bytes | msgspec.Raw) -> Arguments:
 
 def from_text(text: str) -> Arguments:
     """Arguments from a string: JSON, JSON in JSON, a Python repr, or raw text."""
-    if not text.strip():
-        return text, None, "absent"
     try:
-        value = msgspec.json.decode(text)
+        value = _decode(text)
     except (msgspec.DecodeError, RecursionError, ValueError):
-        return _from_repr(text)
+        return _from_repr(text) if text.strip() else (text, None, "absent")
     if isinstance(value, str):
         inner = value.strip()
         if inner[:1] in ("{", "[") and _is_json(inner):
@@ -71,7 +72,7 @@ def from_value(value: Any) -> Arguments:
 
 def _is_json(text: str) -> bool:
     try:
-        msgspec.json.decode(text)
+        _decode(text)
     except (msgspec.DecodeError, RecursionError, ValueError):
         return False
     return True

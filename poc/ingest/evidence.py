@@ -9,15 +9,12 @@ Knows no format and no table.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
 
 from poc.trajectory import Evidence, Status
 
-_TEXT_RULE = re.compile(r"\s*Error")
-_WORTH_A_LOOK = re.compile(r'"(?:error|is_error|isError|success|status|exit_code|exitCode|returncode|return_code)"')
 _BAD = frozenset(
     {"error", "err", "failed", "failure", "fail", "timeout", "timed_out", "exception", "false", "no", "denied"}
 )
@@ -41,6 +38,7 @@ class _Probe(msgspec.Struct, gc=False):
 
 
 _decoder = msgspec.json.Decoder(_Probe)
+_SILENT = _Probe()
 
 
 def read_flag(value: Any) -> bool | None:
@@ -82,31 +80,38 @@ def judge(
         return ("error" if failed else "ok"), "flag"
     if exit_code is None and error is None and not has_result:
         return "no_result", "none"
-    probe: _Probe | None = None
-    if text and text.lstrip()[:1] == "{" and _WORTH_A_LOOK.search(text):
-        try:
-            probe = _decoder.decode(text)
-        except (msgspec.DecodeError, RecursionError, ValueError):
-            probe = None
-    if probe is not None:
-        for flag in (probe.is_error, probe.isError):
+    body = text.lstrip() if text else ""
+    said = _said(body) if body[:1] == "{" else None
+    if said is None and exit_code is None and error is None:
+        return ("error", "text_rule") if body.startswith("Error") else ("ok", "result")
+    if said is not None:
+        for flag in (said.is_error, said.isError):
             if isinstance(flag, bool):
                 return ("error" if flag else "ok"), "flag"
     code = _code(exit_code)
-    if code is None and probe is not None:
-        for value in (probe.exit_code, probe.exitCode, probe.returncode, probe.return_code):
+    if code is None and said is not None:
+        for value in (said.exit_code, said.exitCode, said.returncode, said.return_code):
             code = _code(value) if code is None else code
     if code is not None:
         return ("ok" if code == 0 else "error"), "exit_code"
     if _says_error(error):
         return "error", "error_field"
-    if probe is not None and (_says_error(probe.error) or probe.success is False or probe.status == "error"):
+    if said is not None and (_says_error(said.error) or said.success is False or said.status == "error"):
         return "error", "error_field"
-    if text and _TEXT_RULE.match(text):
+    if body.startswith("Error"):
         return "error", "text_rule"
-    if has_result:
-        return "ok", "result"
-    return "no_result", "none"
+    return ("ok", "result") if has_result else ("no_result", "none")
+
+
+def _said(body: str) -> _Probe | None:
+    """What a result object says of how the call went; None when it says nothing."""
+    try:
+        found = _decoder.decode(body)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return None
+    if found.status != "error":
+        found.status = None
+    return None if found == _SILENT else found
 
 
 def _http(code: int) -> bool | None:

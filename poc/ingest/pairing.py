@@ -14,12 +14,12 @@ import msgspec
 from poc.trajectory import Step
 
 
-class Result(msgspec.Struct, gc=False):
-    """One result as logged: `place` is the caller's own key for it."""
+class _Result(msgspec.Struct, gc=False):
+    """A result that waits until it is known what else comes."""
 
     place: int
-    call_id: str | None = None
-    name: str | None = None
+    call_id: str | None
+    name: str | None
 
 
 class Pairing:
@@ -33,8 +33,9 @@ class Pairing:
         self.pairs: list[tuple[Step, int]] = []
         self.orphans: list[int] = []
         self._open: dict[str, list[Step]] = {}
+        """Unanswered calls by id; an id without any is not in it."""
         self._block: list[Step] = []
-        self._waiting: list[Result] = []
+        self._waiting: list[_Result] = []
         self._answered: set[int] = set()
         self._answering = False
 
@@ -44,16 +45,22 @@ class Pairing:
             self._settle()
         self._block.append(step)
         if step.call_id is not None:
-            self._open.setdefault(step.call_id, []).append(step)
+            same = self._open.get(step.call_id)
+            if same is None:
+                self._open[step.call_id] = [step]
+            else:
+                same.append(step)
 
-    def result(self, result: Result) -> None:
-        """A result came."""
+    def result(self, place: int, call_id: str | None = None, name: str | None = None) -> None:
+        """A result came; `place` is the caller's own key for it."""
         self._answering = True
-        only = self._open.get(result.call_id) if result.call_id is not None else None
-        if only is not None and len(only) == 1:  # the usual case, beyond doubt: no need to wait for what else comes
-            self._match(only[0], result)
+        # One open call of that id is the usual case, beyond doubt: no need to wait for what else comes.
+        if call_id is not None and len(same := self._open.get(call_id, ())) == 1:
+            del self._open[call_id]
+            self._answered.add(same[0].index)
+            self.pairs.append((same[0], place))
         else:
-            self._waiting.append(result)
+            self._waiting.append(_Result(place, call_id, name))
 
     def finish(self) -> None:
         """No more of this run will come."""
@@ -66,10 +73,10 @@ class Pairing:
         self._answering = False
         if not waiting:
             return
-        by_id: dict[str, list[Result]] = {}
-        rest: list[Result] = []
+        by_id: dict[str, list[_Result]] = {}
+        rest: list[_Result] = []
         for result in waiting:
-            if result.call_id is not None and self._open.get(result.call_id):
+            if result.call_id is not None and result.call_id in self._open:
                 by_id.setdefault(result.call_id, []).append(result)
             else:
                 rest.append(result)
@@ -82,8 +89,8 @@ class Pairing:
             rest.sort(key=lambda result: result.place)
             self._by_position([step for step in block if step.index not in self._answered], rest)
 
-    def _by_position(self, free: list[Step], results: list[Result]) -> None:
-        nameless: list[Result] = []
+    def _by_position(self, free: list[Step], results: list[_Result]) -> None:
+        nameless: list[_Result] = []
         for position, result in enumerate(results):
             if result.name is None:
                 nameless.append(result)
@@ -106,14 +113,18 @@ class Pairing:
                 self.orphans.append(result.place)
         self.orphans.extend(result.place for result in nameless[len(answered) :])
 
-    def _match(self, step: Step, result: Result) -> None:
+    def _match(self, step: Step, result: _Result) -> None:
         self._answered.add(step.index)
         if step.call_id is not None:
-            self._open[step.call_id] = [other for other in self._open[step.call_id] if other is not step]
+            left = [other for other in self._open[step.call_id] if other is not step]
+            if left:
+                self._open[step.call_id] = left
+            else:
+                del self._open[step.call_id]
         self.pairs.append((step, result.place))
 
 
-def _may(step: Step, result: Result) -> bool:
+def _may(step: Step, result: _Result) -> bool:
     return step.call_id is None or result.call_id is None
 
 

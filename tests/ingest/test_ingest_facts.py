@@ -12,7 +12,7 @@ from poc.ingest import guess_effect, import_logs, set_effect
 from poc.ingest.arguments import from_text, from_value
 from poc.ingest.evidence import judge, read_flag
 from poc.ingest.outcome_values import read_outcome
-from poc.ingest.pairing import Pairing, Result
+from poc.ingest.pairing import Pairing
 from poc.ingest.schemas import infer, merge
 from poc.ingest.times import parse_time
 from poc.trajectory import Step
@@ -186,7 +186,7 @@ def paired(events):
             pairing.call(Step(index=calls, turn=event[0], call_id=event[1], tool=event[2]))
             calls += 1
         else:
-            pairing.result(Result(results, event[0], event[1]))
+            pairing.result(results, event[0], event[1])
             results += 1
     pairing.finish()
     return {place: step.index for step, place in pairing.pairs}, sorted(pairing.orphans)

@@ -16,7 +16,7 @@ import msgspec
 
 from poc.ingest.arguments import Arguments
 from poc.ingest.evidence import judge
-from poc.ingest.pairing import Pairing, Result
+from poc.ingest.pairing import Pairing
 from poc.ingest.readers.chat_messages import UNNAMED
 from poc.ingest.times import parse_time, seconds_between
 from poc.trajectory import Caller, Message, Role, Run, Step, Usage
@@ -141,7 +141,7 @@ class Assembly:
         message = self.message("tool", text, name=name, at=at)
         answer = _Answer(message, failed, exit_code, error, duration_s, started_at, has_result)
         self._answers[message.seq] = answer
-        self._pairing.result(Result(message.seq, call_id, name))
+        self._pairing.result(message.seq, call_id, name)
         return message
 
     def finish(self) -> Run:

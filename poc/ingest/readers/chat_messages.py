@@ -17,9 +17,9 @@ from msgspec import Raw
 
 from poc.ingest.arguments import ABSENT, from_raw, from_text
 from poc.ingest.evidence import judge, read_flag
-from poc.ingest.pairing import Pairing, Result
+from poc.ingest.pairing import Pairing
 from poc.ingest.times import parse_time, seconds_between
-from poc.trajectory import Caller, Message, Role, Run, Step, Usage
+from poc.trajectory import Message, Role, Run, Step, Usage
 
 _ROLES: dict[Any, Role] = {
     "system": "system",
@@ -92,13 +92,16 @@ decode_message = msgspec.json.Decoder(ChatMessage).decode
 def fill(run: Run, chat: list[ChatMessage]) -> None:
     """Put messages, steps, task text and what follows from them into `run`."""
     pairing = Pairing()
-    results: dict[int, ChatMessage] = {}
+    messages, steps = run.messages, run.steps
     zones: set[bool] = set()
     turn = 0
     for seq, item in enumerate(chat):
-        role = _ROLES.get(item.role, "other")
-        message = Message(seq=seq, role=role, content=text_of(item.content))
-        run.messages.append(message)
+        role = _ROLES.get(item.role, "other") if isinstance(item.role, str) else "other"
+        content = item.content
+        message = Message(
+            seq=seq, role=role, content=content if content is None or isinstance(content, str) else text_of(content)
+        )
+        messages.append(message)
         if isinstance(item.name, str):
             message.name = item.name
         stamp = item.timestamp if item.timestamp is not None else item.created_at
@@ -108,24 +111,24 @@ def fill(run: Run, chat: list[ChatMessage]) -> None:
                 zones.add(zone)
         if item.usage is not None:
             message.usage = usage_of(item.usage, item.raw_data)
-        if isinstance(item.cost, int | float) and not isinstance(item.cost, bool):
+        if item.cost is not None and isinstance(item.cost, int | float) and not isinstance(item.cost, bool):
             message.cost_usd = float(item.cost)
         if role == "tool":
-            results[seq] = item
             call_id = item.tool_call_id if item.tool_call_id is not None else item.id
-            pairing.result(Result(seq, _word(call_id), message.name))
+            pairing.result(seq, _word(call_id), message.name)
         elif item.tool_calls or item.function_call:
-            made = 0
-            for call in item.tool_calls or ():
-                if call is not None:
-                    _call(run, pairing, call, role, message, turn, made)
-                    made += 1
+            calls = [call for call in item.tool_calls or () if call is not None]
             if item.function_call:
-                _call(run, pairing, Call(function=item.function_call), role, message, turn, made)
+                calls.append(Call(function=item.function_call))
+            for ordinal, call in enumerate(calls):
+                step = _call(call, role, message)
+                step.index, step.turn, step.ordinal = len(steps), turn, ordinal
+                steps.append(step)
+                pairing.call(step)
             turn += 1
     pairing.finish()
     for step, seq in pairing.pairs:
-        _answer(step, run.messages[seq], results[seq])
+        _answer(step, messages[seq], chat[seq])
     _conclude(run, zones)
 
 
@@ -158,30 +161,27 @@ def usage_of(usage: Any, raw_data: bytes | Raw = b"") -> Usage | None:
     return found if found != Usage() else None
 
 
-def _call(run: Run, pairing: Pairing, call: Call, role: Role, message: Message, turn: int, ordinal: int) -> None:
-    if isinstance(call.function, Function):
-        name, arguments = call.function.name, from_raw(call.function.arguments)
+def _call(call: Call, role: Role, message: Message) -> Step:
+    function = call.function
+    if isinstance(function, Function):
+        name, arguments = function.name, from_raw(function.arguments)
     elif call.custom:
         name = call.custom.name
         arguments = from_text(call.custom.input) if isinstance(call.custom.input, str) else ABSENT
     else:
-        name, arguments = call.function or call.name, from_raw(call.arguments)
-    caller: Caller = "user" if role == "user" or call.requestor == "user" else "agent"
-    step = Step(
-        index=len(run.steps),
-        turn=turn,
-        ordinal=ordinal,
+        name, arguments = function or call.name, from_raw(call.arguments)
+    return Step(
+        index=0,
+        turn=0,
         tool=name if isinstance(name, str) and name else UNNAMED,
         call_id=_word(call.id),
         arguments_raw=arguments[0],
         arguments_json=arguments[1],
         arguments_status=arguments[2],
         started_at=message.sent_at,
-        caller=caller,
+        caller="user" if role == "user" or call.requestor == "user" else "agent",
         message_seq=message.seq,
     )
-    run.steps.append(step)
-    pairing.call(step)
 
 
 def _answer(step: Step, message: Message, item: ChatMessage) -> None:
@@ -197,15 +197,16 @@ def _answer(step: Step, message: Message, item: ChatMessage) -> None:
         has_result=True, text=step.result, failed=failed, exit_code=item.exit_code, error=error
     )
     step.result_seq = message.seq
-    step.ended_at = message.sent_at
-    step.duration_s = seconds_between(step.started_at, step.ended_at)
+    if message.sent_at is not None:
+        step.ended_at = message.sent_at
+        step.duration_s = seconds_between(step.started_at, step.ended_at)
 
 
 def _conclude(run: Run, zones: set[bool]) -> None:
     """What the run as a whole takes from its messages where its wrapper has not said it."""
-    for message in run.messages:
-        if message.role == "user" and message.content and run.task_text is None:
-            run.task_text = message.content
+    if run.task_text is None:
+        said = (message.content for message in run.messages if message.role == "user" and message.content)
+        run.task_text = next(said, None)
     times = [message.sent_at for message in run.messages if message.sent_at is not None]
     if times:
         run.started_at = run.started_at or min(times)

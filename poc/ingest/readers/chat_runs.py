@@ -23,6 +23,7 @@ from poc.ingest.times import parse_time, seconds_between
 from poc.trajectory import Outcome, ReferenceCall, Run, ToolSchema
 
 MESSAGE_KEYS = ("messages", "traj", "trajectory", "conversation")
+_decode = msgspec.json.Decoder().decode
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 _NATIVE = ("run_id", "id", "session_id", "conversation_id", "trace_id")
 _TASK_KEY = ("task_id", "task_key", "instance_id")
@@ -32,6 +33,7 @@ _STARTED = ("started_at", "start_time", "created_at", "timestamp")
 _ENDED = ("ended_at", "end_time", "finished_at")
 _DURATION = ("duration_s", "duration")
 _COST = ("cost_usd", "agent_cost", "cost")
+_MORE = frozenset((*_STARTED, *_ENDED, *_DURATION, *_COST, "usage", "tools", "functions"))
 
 
 class NotARun(Exception):
@@ -56,7 +58,7 @@ def build(run: Run, fields: dict[str, Raw], tau2: Tau2File | None) -> None:
         raise NotARun(_no_messages(fields))
     if not any(isinstance(message.role, str) for message in chat):
         raise NotARun(f"the list '{key}' holds no chat messages: none has a role")
-    values = {name: msgspec.json.decode(raw) for name, raw in fields.items() if name != key}
+    values = {name: _decode(raw) for name, raw in fields.items() if name != key}
     _common(run, values)
     if tau2 is not None or ("reward_info" in values and "termination_reason" in values):
         _tau2(run, values, tau2)
@@ -83,6 +85,12 @@ def _common(run: Run, values: dict[str, Any]) -> None:
             run.outcome = Outcome(value=value, provenance=f"log:{name}")
             values.pop(name)
             break
+    if not _MORE.isdisjoint(values):  # most logs have none of these
+        _measures(run, values)
+
+
+def _measures(run: Run, values: dict[str, Any]) -> None:
+    """Times, tokens, cost and tools."""
     zones: list[bool] = []
     for names, attribute in ((_STARTED, "started_at"), (_ENDED, "ended_at")):
         for name in names:
