@@ -7,9 +7,9 @@ attributes, ...}]}``) and its JSON lines, and rows of a data frame (columns
 calls hold ``llm.input_messages.N``, ``llm.output_messages.N``, token counts
 (cached input is counted in) and ``llm.model_name``; tools ``tool.name``,
 ``input.value``, ``output.value``, and rarely a call id. ``tool.parameters`` is
-a schema for some instrumentors and the arguments for others. Run, records and
-the rest as in `otel_genai`. Scores of annotations count as outcome if their
-name says so.
+a schema for some instrumentors and the arguments for others. Phoenix's frames
+have the kind in a column ``span_kind``. Annotations live elsewhere and are not
+read. Run, records and the rest as in `otel_genai`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def sniff(sample: bytes, name: str) -> float:
     if not head:
         return 0.0
     marks = (b'"openinference.span.kind"', b'"attributes.openinference.span.kind"', b'"openinference"')
-    if any(mark in sample for mark in marks) or ("span_kind" in head and "context" in head):
+    framed = "span_kind" in head and ("context" in head or "context.span_id" in head)
+    if framed or any(mark in sample for mark in marks):
         return 0.97
     return 0.0
 

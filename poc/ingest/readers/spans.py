@@ -27,6 +27,9 @@ TRACE_KEYS = ("traceId", "trace_id", "traceID", "TraceID", "context.trace_id")
 SPAN_KEYS = ("spanId", "span_id", "spanID", "SpanID", "context.span_id")
 _PARENT_KEYS = ("parentSpanId", "parent_span_id", "parentId", "parent_id", "parentSpanID", "parentID")
 _CONTEXTS = ("context", "spanContext", "SpanContext", "span_context", "_spanContext")
+_INFERENCE = frozenset(
+    ("LLM", "TOOL", "AGENT", "CHAIN", "RETRIEVER", "RERANKER", "EMBEDDING", "GUARDRAIL", "EVALUATOR", "PROMPT")
+)
 _STARTS = ("startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime", "StartTime")
 _ENDS = ("endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime", "EndTime")
 
@@ -83,6 +86,9 @@ def read_span(
     attributes = pairs(_first(value, "attributes", "tags", "Attributes"))
     if "context.span_id" in value or not attributes:  # a row of a data frame
         attributes |= {k[11:]: v for k, v in value.items() if k.startswith("attributes.") and v is not None}
+    told = value.get("span_kind")
+    if isinstance(told, str) and told.upper() in _INFERENCE and "openinference.span.kind" not in attributes:
+        attributes = {**attributes, "openinference.span.kind": told}  # Phoenix keeps it in a column of its own
     start, zone = _time(_first(value, *_STARTS))
     end, zone_of_end = _time(_first(value, *_ENDS))
     if zone is None or zone_of_end is False:
