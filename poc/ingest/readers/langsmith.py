@@ -12,7 +12,8 @@ Tools: ``inputs.input`` is often a Python repr; ``outputs.output`` a
 ``ToolMessage`` with its own status. Counts of 0 tokens stand for "not known".
 Large values live elsewhere (``*_s3_urls``): inputs and outputs may be missing.
 Times carry no zone in most exports. Outcome: ``feedback_stats`` whose name
-says that it is about success. Records are LangSmith runs after merging.
+says that it is about success. Records are LangSmith runs as they stand: a post
+and its patch are two. Bulk exports are Parquet with JSON texts in their cells.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from poc.ingest import jsonstream
+from poc.ingest.readers import parquet
 from poc.ingest.readers.assembly import number, word
 from poc.ingest.readers.decoding import Head, elements, glimpse, members
 from poc.ingest.readers.nodes import Kind, Node, Score, answered, called_with, tokens, tokens_of
-from poc.ingest.readers.pieces import objects
-from poc.ingest.readers.said import Said, messages
+from poc.ingest.readers.pieces import Piece, objects
+from poc.ingest.readers.said import Said, messages, opened
 from poc.ingest.readers.span_files import by_trace
 from poc.ingest.readers.trace_runs import build
 from poc.ingest.sources import Source
@@ -35,15 +37,20 @@ from poc.trajectory import Reject, Run, Usage
 
 NAME = "langsmith"
 VERSION = 1
+MAGIC = (parquet.MAGIC,)
 
 _KINDS: dict[str, Kind] = {"llm": "llm", "tool": "tool"}
+_JSON = frozenset({"inputs", "outputs", "extra", "feedback_stats", "parent_run_ids", "tags"})
+"""What exports of rows hold as JSON texts."""
 _HOLDERS = ("runs", "post", "patch", "child_runs")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 Record = tuple[str, dict[str, Any]]
 
 
 def sniff(sample: bytes, name: str) -> float:
-    """By the fields of a first run."""
+    """By the fields of a first run; for Parquet by the names of the columns."""
+    if sample.startswith(parquet.MAGIC):
+        return 0.97 if {"id", "trace_id", "run_type", "dotted_order"} <= set(parquet.columns_in(sample)) else 0.0
     look = glimpse(sample)
     for head in look.heads[:3]:
         if _is_run(head):
@@ -65,7 +72,25 @@ def _is_run(head: Head) -> bool:
 
 def read(source: Source) -> Iterator[Run | Reject]:
     """A run for each trace."""
-    yield from by_trace(source, _parse, _build)
+    if source.magic in MAGIC:
+        yield from _parquet(source)
+    else:
+        yield from by_trace(source, _parse, _build)
+
+
+def _parquet(source: Source) -> Iterator[Run | Reject]:
+    waiting: dict[str | None, list[Record]] = {}
+    for row in parquet.rows(source, parquet.columns_in(source.sample)):
+        if isinstance(row, Reject):
+            yield row
+            continue
+        run = {key: cell for key, cell in row.cells.items() if cell is not None}
+        if word(run.get("id")) is None:
+            yield Piece(row.place, run).reject("no id of a LangSmith run here")
+        else:
+            waiting.setdefault(_trace(run), []).append((row.place, run))
+    for trace, records in waiting.items():
+        yield from _build(trace, records)
 
 
 def _parse(value: jsonstream.Value) -> Iterator[tuple[str | None, Record] | Reject]:
@@ -102,6 +127,7 @@ def _build(trace: str | None, records: list[Record]) -> Iterator[Run | Reject]:
     for _, record in records:
         known = merged.setdefault(str(record["id"]), {})
         for key, value in record.items():
+            value = opened(value) if key in _JSON else value
             if value not in (None, {}, [], "") or key not in known:
                 inner = known.get(key)
                 known[key] = {**inner, **value} if isinstance(inner, dict) and isinstance(value, dict) else value
@@ -175,8 +201,7 @@ def _node(run: dict[str, Any], position: int, is_root: bool) -> Node:
             node.agent = node.name
             node.content = lambda: (messages(inputs), _final(outputs))
         node.usage = _usage(run, outputs)
-        cost = number(run.get("total_cost"))
-        node.cost_usd = cost or None
+        node.cost_usd = _cost(run.get("total_cost"))
         parameters = _extra(run).get("invocation_params")
         parameters = parameters if isinstance(parameters, dict) else {}
         given = inputs if isinstance(inputs, dict) else {}
@@ -244,6 +269,16 @@ def _usage(run: dict[str, Any], outputs: Any) -> Usage | None:
         cached=into.get("cache_read") if isinstance(into, dict) else None,
         reasoning=out.get("reasoning") if isinstance(out, dict) else None,
     )
+
+
+def _cost(value: Any) -> float | None:
+    """Dollars; the client writes its decimals as text. 0 stands for "not known"."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    return (number(value) or None) if value != float("inf") else None
 
 
 def _usages(outputs: Any) -> Iterator[Any]:

@@ -14,13 +14,9 @@ read. Run, records and the rest as in `otel_genai`.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from poc.ingest.readers import parquet
 from poc.ingest.readers.otel_genai import run_of
 from poc.ingest.readers.span_files import first_span, traces
 from poc.ingest.readers.spans import Span, is_span, read_span
@@ -29,15 +25,13 @@ from poc.trajectory import Reject, Run
 
 NAME = "openinference"
 VERSION = 1
-MAGIC = (b"PAR1",)
-
-_BATCH = 2000
+MAGIC = (parquet.MAGIC,)
 
 
 def sniff(sample: bytes, name: str) -> float:
     """By the ids of a first span and the span kind; for Parquet by the names of the columns."""
-    if sample.startswith(MAGIC):
-        columns = _columns(sample)
+    if sample.startswith(parquet.MAGIC):
+        columns = set(parquet.columns_in(sample))
         ids = {"context.trace_id", "context.span_id"} <= columns
         return 0.97 if ids and "name" in columns else 0.0
     head = first_span(sample)
@@ -58,31 +52,17 @@ def read(source: Source) -> Iterator[Run | Reject]:
         yield from traces(source, run_of)
 
 
-def _columns(sample: bytes) -> set[str]:
-    """The columns of a Parquet file: from its end if the sample reaches so far."""
-    try:
-        return set(pq.read_schema(io.BytesIO(sample)).names)
-    except (pa.ArrowInvalid, OSError):
-        return set()
-
-
 def _parquet(source: Source) -> Iterator[Run | Reject]:
     waiting: dict[str, list[Span]] = {}
-    number = 0
-    try:
-        with source.open() as data, pq.ParquetFile(data) as file:
-            for batch in file.iter_batches(_BATCH):
-                for row in batch.to_pylist():
-                    number += 1
-                    place = f"row {number}"
-                    value: dict[str, Any] = {key: item for key, item in row.items() if item is not None}
-                    if is_span(value):
-                        span = read_span(value, place)
-                        waiting.setdefault(span.trace_id or "", []).append(span)
-                    else:
-                        yield Reject(place=place, reason="no trace id, span id and name here: not a span")
-    except (pa.ArrowInvalid, OSError) as error:
-        yield Reject(place=f"row {number + 1}", reason=f"broken Parquet from here on: {error}")
-    source.consumed = source.size
+    for row in parquet.rows(source, parquet.columns_in(source.sample)):
+        if isinstance(row, Reject):
+            yield row
+            continue
+        value = {key: item for key, item in row.cells.items() if item is not None}
+        if is_span(value):
+            span = read_span(value, row.place)
+            waiting.setdefault(span.trace_id or "", []).append(span)
+        else:
+            yield Reject(place=row.place, reason="no trace id, span id and name here: not a span")
     for trace, spans in waiting.items():
         yield from run_of(trace or None, spans)
