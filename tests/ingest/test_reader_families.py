@@ -19,6 +19,7 @@ OWN = {
     "crewai": [],
     "bfcl": [],
     "mcp_jsonrpc": [],
+    "inspect_ai": ["inspect_ai/*", "anthropic_messages/docent_ctf_*"],
 }
 COUNTS = {
     "whowhen_autogen_114.json": (1, 0),
