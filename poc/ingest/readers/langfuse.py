@@ -116,7 +116,8 @@ def _parse(value: jsonstream.Value) -> Iterator[tuple[str | None, Item] | Reject
 
 
 def _is_trace(value: dict[str, Any]) -> bool:
-    return word(value.get("id")) is not None and bool(value.keys() & {"timestamp", "createdAt", "created_at", "name"})
+    named = bool(value.keys() & {"timestamp", "createdAt", "created_at", "name"})
+    return named and word(value.get("id")) is not None and value.get("type") not in _TYPES
 
 
 def _sorted_out(item: Piece, around: str | None) -> Iterator[tuple[str | None, Item] | Reject]:
@@ -216,7 +217,7 @@ def _node(place: str, value: dict[str, Any], position: int) -> tuple[Node, dict[
     )
     typed = _KINDS.get(str(value.get("type")))
     node = node_of(span, position, typed)
-    asked, answer = value.get("input"), value.get("output")
+    asked, answer = _plain(value.get("input")), _plain(value.get("output"))
     if node.kind == "tool":
         if asked not in (None, ""):
             node.arguments = called_with(asked)
@@ -239,6 +240,11 @@ def _node(place: str, value: dict[str, Any], position: int) -> tuple[Node, dict[
     if node.kind == "agent" and node.agent is None:
         node.agent = node.name or None
     return node, about(span)
+
+
+def _plain(value: Any) -> Any:
+    """A text that was stored as JSON comes in quotes; objects stay as they are written."""
+    return opened(value) if isinstance(value, str) and value[:1] == '"' else value
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from poc.ingest import jsonstream
-from poc.ingest.readers.decoding import DECODE_ERRORS
+from poc.ingest.readers.decoding import DECODE_ERRORS, loads
 from poc.trajectory import Reject
 
 _DEPTH = 6
@@ -58,6 +58,9 @@ def objects(place: str, raw: bytes, holders: tuple[str, ...], depth: int = 0) ->
     elif raw[:1] == b"{" and depth < _DEPTH:
         known, _ = jsonstream.members(raw)
         held = [key for key in holders if known.get(key, b"").strip()[:1] == b"["]
+        rest = {key: loads(text) for key, text in known.items() if key not in held}
+        if held and rest:
+            yield Piece(place, rest)
         for key in held:
             yield from objects(f"{place} .{key}", known[key].strip(), holders, depth + 1)
         if not held:
