@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
 from poc.errors import InputError
-from poc.ingest.detect import detect
+from poc.ingest.archives import expand
+from poc.ingest.detect import detect, takes_whole
 from poc.ingest.readers.rows import is_csv
 from poc.ingest.readers.table import MAGIC, look
 from poc.ingest.readers.table import NAME as TABLE
 from poc.ingest.sources import Source
+from poc.ingest.spool import Spool
 
 
 class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,12 +30,22 @@ def describe(path: str | os.PathLike[str]) -> FileFacts:
     """The format of one file, and for a table its columns with the suggested mapping.
 
     Any delimited text, database or Parquet file counts as a table here, also one whose column names say
-    nothing: a person may know them. Raises `InputError` for a file that
-    cannot be read or is no text.
+    nothing: a person may know them. Of an archive the first table in it is described, else the first file.
+    Raises `InputError` for a file that cannot be read or is no text.
     """
-    source = Source(Path(path))
-    if problem := source.problem():
-        raise problem
+    with TemporaryDirectory(prefix="poc-describe-") as folder:
+        first: FileFacts | InputError | None = None
+        for source in expand(Source(Path(path)), Spool(Path(folder)), takes_whole):
+            facts = source.problem() or _described(source)
+            if isinstance(facts, FileFacts) and facts.columns:
+                return facts
+            first = facts if first is None else first
+        if isinstance(first, InputError):
+            raise first
+        return first or FileFacts(format=None, columns=[], mapping={})
+
+
+def _described(source: Source) -> FileFacts:
     try:
         found = detect(source).format
     except InputError:

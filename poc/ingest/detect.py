@@ -50,9 +50,20 @@ def detect(source: Source, *, format: str | None = None) -> Detected:  # noqa: A
     return Detected(best, guesses[best])
 
 
+def takes_whole(source: Source, *, format: str | None = None) -> bool:  # noqa: A002  # the word that people use
+    """Whether a reader takes an archive as it is, unopened: its own kind of file may be a zip (an Inspect log is)."""
+    magic = source.magic
+    readers = READERS.values() if format is None else [READERS[format]] if format in READERS else []
+    return any(
+        magic in getattr(reader, "MAGIC", ())
+        and (format is not None or reader.sniff(source.sample, source.name) >= THRESHOLD)
+        for reader in readers
+    )
+
+
 def _unknown(source: Source) -> InputError:
     return InputError(
         "The file's format is not known here.",
-        where=str(source.path),
+        where=source.label,
         todo=f"Known formats: {', '.join(READERS)}. For a table whose columns have other names, give a mapping.",
     )

@@ -9,21 +9,25 @@ rejected or skipped. Knows no format.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from poc.errors import InputError
+from poc.ingest.archives import expand
 from poc.ingest.columns import load_mapping
-from poc.ingest.detect import Detected, detect
+from poc.ingest.detect import Detected, detect, takes_whole
 from poc.ingest.identity import RunNames, task_id
 from poc.ingest.merge import SourceFacts, TaskRow, known_sources, merge_staged, source_key
 from poc.ingest.outcomes import JoinResult, join_outcomes
+from poc.ingest.paths import find
 from poc.ingest.schemas import inferred_tools
-from poc.ingest.sources import Source, find
+from poc.ingest.sources import Source
+from poc.ingest.spool import Spool
 from poc.ingest.staging import Staging, staging
 from poc.trajectory import Message, Reject, Run, Step, ToolSchema, Usage
 from poc.workspace import Workspace
@@ -75,15 +79,17 @@ def import_logs(
     columns = None if mapping is None else load_mapping(mapping)
     if columns is not None and format is None:
         format = "table"  # noqa: A001
-    found = find(paths)
-    total = sum(source.size for source in found)
     before = known_sources(workspace)
     with staging(workspace) as staged:
+        spool = Spool(staged.folder, step=lambda name: progress(0, None, f"unpacking {name}") if progress else None)
+        found = [part for source in find(paths, spool) for part in _opened(source, spool, format)]
+        total = sum(source.size for source in found)
         work = _Import(staged, strict=strict, progress=progress, total=total)
         for source in found:
             if columns is not None:
                 source.mapping = dict(columns)
             work.file(source, _reader_for(source, format), before)
+            source.release()
         staged.finish()
         if progress:
             progress(total, total, "storing")
@@ -96,6 +102,17 @@ def import_logs(
     if outcomes is not None:
         result.outcomes = join_outcomes(workspace, outcomes)
     return result
+
+
+def _opened(source: Source, spool: Spool, format_name: str | None) -> Iterator[Source]:
+    """What an archive holds; of one that was only found in a folder also why it was not opened, or not wholly."""
+    try:
+        yield from expand(source, spool, lambda packed: takes_whole(packed, format=format_name))
+    except InputError as error:
+        if source.asked_for:
+            raise
+        source.fault = error
+        yield source
 
 
 def _reader_for(source: Source, format_name: str | None) -> Detected | InputError:
@@ -132,7 +149,7 @@ class _Import:
         items = iter([Reject(place="file", reason=found.what)]) if unreadable else found.reader.read(source)
         facts = SourceFacts(
             source_id="",
-            path=str(source.path.resolve()),
+            path=source.address,
             sha256=source.sha256(),
             size_bytes=source.size,
             format="unknown" if unreadable else found.format,
@@ -143,6 +160,7 @@ class _Import:
         facts.source_id = _digest(facts.path, *(str(part) for part in source_key(facts)))
         self.sources.append(facts)
         if not self._known(facts, before):
+            items = itertools.chain(items, source.notes)
             names = RunNames(facts.format)
             reasons: Counter[str] = Counter()
             for item in items:

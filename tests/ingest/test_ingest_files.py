@@ -43,7 +43,6 @@ def contents(workspace):
         ("z.json", b"PK\x03\x04" + bytes(100), "zip archive"),
         ("g.jsonl", b"\x1f\x8b" + bytes(100), "gzip"),
         ("p.parquet", b"PAR1" + bytes(100), "Parquet"),
-        ("u.csv", "tool,args\n".encode("utf-16"), "UTF-16"),
         ("b.json", bytes(range(256)) * 40, "binary file"),
         ("prose.txt", b"Dear all,\n\nhere are the logs.\n", "format is not known"),
         ("config.json", b'{"name": "x", "version": 3}', "format is not known"),

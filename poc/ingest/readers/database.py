@@ -196,6 +196,6 @@ def _quoted(name: str) -> str:
 def _unreadable(source: Source, error: Exception) -> InputError:
     return InputError(
         f"This SQLite database cannot be read: {error}.",
-        where=str(source.path),
+        where=source.label,
         todo="Check that it is whole (sqlite3 FILE 'PRAGMA integrity_check'), or export the table as CSV or JSONL.",
     )

@@ -34,7 +34,7 @@ def peek(source: Source) -> list[dict[str, Any]]:
     except (pa.ArrowException, OSError) as error:
         raise InputError(
             f"This Parquet file cannot be read: {error}.",
-            where=str(source.path),
+            where=source.label,
             todo="Check that it is whole, or export it as CSV or JSONL.",
         ) from error
 

@@ -92,7 +92,7 @@ def read(source: Source) -> Iterator[Run | Reject]:
     seen = look(source)
     if source.mapping is None:
         source.mapping = seen.mapping
-    check_mapping(source.mapping, seen.columns, where=str(source.path))
+    check_mapping(source.mapping, seen.columns, where=source.label)
     return _read(source, source.mapping, seen)
 
 
@@ -103,7 +103,7 @@ def _look_into_database(source: Source) -> TableLook:
     if table not in tables:
         raise InputError(
             f"The database has no table '{table}'.{did_you_mean(table, tables)}" if table else "It has no tables.",
-            where=str(source.path),
+            where=source.label,
             todo="Name the table that holds the calls in the mapping, as 'table: ...'.",
         )
     columns, first = list(tables[table]), database.peek(source, table)
