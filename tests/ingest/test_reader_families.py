@@ -19,6 +19,7 @@ OWN = {
     "crewai": [],
     "bfcl": [],
     "mcp_jsonrpc": [],
+    "openhands": ["openhands/*"],
     "inspect_ai": ["inspect_ai/*", "anthropic_messages/docent_ctf_*"],
 }
 COUNTS = {
