@@ -10,7 +10,7 @@ attributes in the containers of OpenTelemetry.
 Values of attributes are JSON texts: ``mlflow.spanType`` is ``"\\"TOOL\\""``.
 ``mlflow.spanInputs`` and ``mlflow.spanOutputs`` are arguments and result of a
 TOOL, request and answer of a CHAT_MODEL or LLM; tokens in
-``mlflow.chat.tokenUsage``. Outcome: a feedback among ``info.assessments`` (v2:
+``mlflow.chat.tokenUsage``, dollars in ``mlflow.llm.cost``. Outcome: a feedback among ``info.assessments`` (v2:
 none) whose name says that it is about success. Records are spans.
 """
 
@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from poc.ingest import jsonstream
-from poc.ingest.readers.assembly import word
-from poc.ingest.readers.decoding import elements, glimpse, members
+from poc.ingest.readers.assembly import number, word
+from poc.ingest.readers.decoding import Head, elements, glimpse, members
 from poc.ingest.readers.nodes import Kind, Node, Score, answered, called_with, tokens_of
 from poc.ingest.readers.pieces import Piece, objects
 from poc.ingest.readers.said import messages, opened
@@ -42,22 +42,29 @@ _HOLDERS = ("traces",)
 
 def sniff(sample: bytes, name: str) -> float:
     """By a trace's info beside its spans, or by the type of a span."""
-    for head in glimpse(sample).heads[:3]:
-        for inner in (head, *(members(part) for part in elements(head.get("traces", b"").strip())[:1])):
-            data = members(inner.get("data", b"").strip())
-            if "info" in inner and "spans" in data and (_MARK in sample or "request_id" in members(inner["info"])):
-                return 0.97
-            if "info" in inner and b'"trace_id": "tr-' in inner["info"].replace(b'":"', b'": "'):
-                return 0.97
-            if _MARK in sample and "spans" in inner:
-                return 0.97
+    for inner in _heads(sample):
+        data = members(inner.get("data", b"").strip())
+        if "info" in inner and "spans" in data and (_MARK in sample or "request_id" in members(inner["info"])):
+            return 0.97
+        if "info" in inner and b'"trace_id": "tr-' in inner["info"].replace(b'":"', b'": "'):
+            return 0.97
+        if _MARK in sample and "spans" in inner:
+            return 0.97
     return 0.97 if _MARK in sample and first_span(sample) else 0.0
+
+
+def _heads(sample: bytes) -> Iterator[Head]:
+    """The first objects, and those in their lists of traces."""
+    for head in glimpse(sample).heads[:3]:
+        yield head
+        for part in elements(head.get("traces", b"").strip())[:1]:
+            yield members(part)
 
 
 def read(source: Source) -> Iterator[Run | Reject]:
     """A run for each trace."""
-    look = glimpse(source.sample)
-    if first_span(source.sample) and not any("info" in head or "spans" in head for head in look.heads[:3]):
+    whole = any("info" in head or "spans" in head for head in _heads(source.sample))
+    if first_span(source.sample) and not whole:
         yield from traces(source, _of_spans)
         return
     yield from by_trace(source, _parse, _build)
@@ -122,6 +129,8 @@ def _one(item: Piece) -> Iterator[Run | Reject]:
     )
     if run.usage is None:
         run.usage = tokens_of(_object(told.get("mlflow.trace.tokenUsage")))
+    if run.cost_usd is None:
+        run.cost_usd = number(_object(told.get("mlflow.trace.cost")).get("total_cost"))
     yield run
 
 
@@ -175,7 +184,7 @@ def _scores(value: Any) -> Iterator[Score]:
 
 def _node(span: Span, position: int) -> Node:
     a = span.attributes
-    said = {key: opened(value) if key.startswith("mlflow.") else value for key, value in a.items()}
+    said = {key: opened(value) if key.startswith("mlflow.") else value for key, value in a.items() if value != "null"}
     typed = word(said.get("mlflow.spanType"))
     node = node_of(span, position, _KINDS.get(typed, "other") if typed and typed != "UNKNOWN" else None)
     asked, answer = said.get("mlflow.spanInputs"), said.get("mlflow.spanOutputs")
@@ -197,6 +206,7 @@ def _node(span: Span, position: int) -> Node:
 
         node.content = content
         node.usage = tokens_of(said.get("mlflow.chat.tokenUsage")) or node.usage
+        node.cost_usd = number(_object(said.get("mlflow.llm.cost")).get("total_cost")) or node.cost_usd
         given, got = _object(asked), _object(answer)
         if node.kind == "llm":
             node.model = node.model or word(said.get("mlflow.llm.model")) or word(got.get("model"))
