@@ -20,6 +20,7 @@ OWN = {
     "bfcl": [],
     "mcp_jsonrpc": [],
     "openhands": ["openhands/*"],
+    "atif": [],
     "inspect_ai": ["inspect_ai/*", "anthropic_messages/docent_ctf_*"],
 }
 COUNTS = {

@@ -411,3 +411,13 @@ def test_another_zip_is_not_claimed(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("log.jsonl", "{}")
     assert inspect_ai.sniff(path.read_bytes(), path.name) == 0.0
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_logs_in_an_archive(workspace, tmp_path, method):
+    """A zip that holds a log is not itself one, though the log's own entries stand in it to be seen."""
+    inner = eval_file(tmp_path / "log.eval", [sample()])
+    with zipfile.ZipFile(tmp_path / "all.zip", "w", method) as archive:
+        archive.write(inner, "logs/one.eval")
+    result = import_logs(workspace, tmp_path / "all.zip")
+    assert (result.runs, [source["format"] for source in result.sources]) == (1, ["inspect_ai"])

@@ -45,6 +45,7 @@ class Assembly:
         self._answers: dict[int, _Answer] = {}
         self._turns: dict[Hashable, int] = {}
         self._made: dict[int, int] = {}
+        self._native: list[tuple[Step, str | None]] = []
         self._zones: set[bool] = set()
         self._earliest: datetime | None = None
         self._latest: datetime | None = None
@@ -96,8 +97,12 @@ class Assembly:
         at: datetime | None = None,
         caller: Caller = "agent",
         execution_id: str | None = None,
+        key: str | None = None,
     ) -> Step:
-        """A call was made. Calls of one `turn` are parallel; any value names a turn."""
+        """A call was made. Calls of one `turn` are parallel; any value names a turn.
+
+        key: what the result will name as its ``call_id``, where that is not the call's own id.
+        """
         number = self._turns.setdefault(turn, len(self._turns))
         ordinal = self._made.get(number, 0)
         self._made[number] = ordinal + 1
@@ -106,7 +111,7 @@ class Assembly:
             turn=number,
             ordinal=ordinal,
             tool=tool if isinstance(tool, str) and tool else UNNAMED,
-            call_id=call_id,
+            call_id=key or call_id,
             arguments_raw=arguments[0],
             arguments_json=arguments[1],
             arguments_status=arguments[2],
@@ -116,6 +121,8 @@ class Assembly:
             message_seq=None if message is None else message.seq,
         )
         self.run.steps.append(step)
+        if key is not None:
+            self._native.append((step, call_id))
         self._pairing.call(step)
         return step
 
@@ -149,6 +156,8 @@ class Assembly:
         self._pairing.finish()
         for step, seq in self._pairing.pairs:
             self._answer(step, self._answers[seq])
+        for step, native in self._native:
+            step.call_id = native
         run = self.run
         if run.task_text is None:
             run.task_text = next((m.content for m in run.messages if m.role == "user" and m.content), None)

@@ -9,8 +9,8 @@ hold is refused before anything is unpacked. Knows zip, not what entries mean.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+import io
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -33,7 +33,6 @@ RATIO = 300
 _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 _HEADER = 30
 _ENCRYPTED, _SIZES_FOLLOW = 1, 8
-_CHUNK = 1 << 20
 
 
 class Unreadable(Exception):
@@ -103,22 +102,14 @@ class Archive:
 def opened(source: Source) -> Iterator[Archive]:
     """The archive that a file is. Raises `Unreadable`."""
     with source.open() as file:
-        if file.seekable():
-            yield Archive(file, source.size)
-            return
-        with tempfile.TemporaryFile(prefix="poc-eval-") as copy:
-            shutil.copyfileobj(file, copy, _CHUNK)
-            yield Archive(copy, copy.tell())
+        yield Archive(file, source.size)
 
 
 def names_in(sample: bytes) -> list[str]:
-    """The names of the entries whose headers stand in the first part of a file."""
-    found: list[str] = []
-    position = 0 if sample.startswith(MAGIC) else -1
-    while position >= 0 and len(found) < 20:
-        found.append(_name(sample, position))
-        position = sample.find(MAGIC, position + _HEADER)
-    return found
+    """The names of the entries that begin in the first part of a file; those of archives in it do not count."""
+    found = [entry.name for entry in _scan(io.BytesIO(sample), sys.maxsize)]
+    # The first may not say how long it is; its name still counts.
+    return found or ([_name(sample, 0)] if sample.startswith(MAGIC) else [])
 
 
 def _entry(info: zipfile.ZipInfo) -> Entry:

@@ -27,7 +27,7 @@ from typing import Any
 from poc.ingest.arguments import ABSENT, Arguments, from_value
 from poc.ingest.readers.assembly import Assembly, blocks_text, word
 from poc.ingest.readers.nodes import schemas, tokens_of
-from poc.trajectory import Message, Role, Run, Step
+from poc.trajectory import Message, Role, Run
 
 KINDS = frozenset(
     {
@@ -58,7 +58,6 @@ class Events:
         self.spent: Any = None
         self.cost: Any = None
         self._answers: dict[str, Message] = {}
-        self._native: list[tuple[Step, str | None]] = []
         self._keys: dict[str, str] = {}
         self._last: str | None = None
 
@@ -80,10 +79,9 @@ class Events:
         return True
 
     def finish(self) -> Run:
-        """The run, its calls under the ids that the model gave them."""
+        """The run."""
         self.work.finish()
-        for step, native in self._native:
-            step.call_id = native
+        for step in self.run.steps:
             if step.status_evidence == "result" and (step.result or "").startswith(_REFUSED):
                 step.status, step.status_evidence = "error", "text_rule"
         return self.run
@@ -109,16 +107,16 @@ class Events:
             said = self._said(answer, word(args.get("thought")), at) if not by_user else None
             key = word(event.get("id")) or f"entry {index}"
             self._last = key
-            step = self.work.call(
+            self.work.call(
                 made.get("function_name") or kind,
                 _arguments(answer, made.get("tool_call_id"), args),
                 turn=word(answer.get("id")) or index,
-                call_id=f"event {key}",
+                call_id=word(made.get("tool_call_id")),
+                key=f"event {key}",
                 message=said,
                 at=at,
                 caller="user" if by_user else "agent",
             )
-            self._native.append((step, word(made.get("tool_call_id"))))
         elif kind in _SPOKEN:
             content = args.get("content") or args.get("thought") or event.get("message")
             self.work.message("user" if by_user else "assistant", blocks_text(content), at=at)
@@ -192,16 +190,16 @@ class Events:
         key, native = word(event.get("id")) or f"entry {index}", word(event.get("tool_call_id"))
         if event.get("tool_name") == "finish":
             self.run.metadata["ended_by"] = "finish"
-        step = self.work.call(
+        self.work.call(
             event.get("tool_name") or call.get("name"),
             from_value(written),
             turn=response or index,
-            call_id=f"event {key}",
+            call_id=native,
+            key=f"event {key}",
             message=said,
             at=at,
             caller="user" if event.get("source") == "user" else "agent",
         )
-        self._native.append((step, native))
         if native is not None:
             self._keys[native] = key
 
