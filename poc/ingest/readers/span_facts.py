@@ -36,6 +36,8 @@ _RESULTS = (
     "traceloop.entity.output",
     "output.value",
 )
+_QUOTED = ("ai.toolCall.result", "traceloop.entity.output")
+"""Always JSON, so that a text stands in quotes."""
 _SCHEMAS = ("gen_ai.tool.definitions", "model_request_parameters", "ai.prompt.tools", "gen_ai.agent.tools", "llm.tools")
 _IN = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "ai.usage.inputTokens")
 _OUT = (
@@ -249,7 +251,7 @@ def _tool(node: Node, span: Span, called: str | None) -> None:
     node.arguments = called_with(raw, names)
     key = next((key for key in _RESULTS if a.get(key) is not None), None)
     if key is not None:
-        result = a[key]
+        result = opened(a[key]) if key in _QUOTED and str(a[key])[:1] == '"' else a[key]
     if result is not None:
         answer = answered(result)
         node.result, node.has_result = answer.text, True

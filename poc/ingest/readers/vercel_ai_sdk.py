@@ -58,12 +58,10 @@ def sniff(sample: bytes, name: str) -> float:
     heads = look.heads[:12]
     if heads and sum(_is_chunk(head) for head in heads) * 2 > len(heads):
         return 0.95
-    sure = 0.0
-    for head in heads:
-        held = [members(part) for part in elements(head.get("messages", b"").strip())[:12]]
-        for message in (head, *held):
-            sure = max(sure, _likeness(message))
-    return sure
+    listed = [elements(head.get("messages", b"").strip()) for head in heads]
+    listed += [elements(record) for record in look.records[:3]]  # a list of chats, each a list
+    inside = [members(part) for parts in listed for part in parts[:12]]
+    return max((_likeness(message) for message in (*heads, *inside)), default=0.0)
 
 
 def _likeness(message: Head) -> float:
@@ -229,9 +227,11 @@ class _Chat:
                 call = inner if isinstance(inner, dict) else part
                 name = word(call.get("toolName")) or kind.removeprefix("tool-")
                 self._invoked(call, told, name)
-            elif kind in ("file", "source-url", "source-document") and told is None:
-                told = self.assembly.message(role, f"[{kind}]", at=at, usage=usage)
-                usage = None
+            elif kind == "file" or (kind in ("source-url", "source-document") and told is None):
+                if told is None:
+                    told = self.assembly.message(role, None, at=at, usage=usage)
+                    usage = None
+                told.content = f"{told.content}\n[{kind}]" if told.content else f"[{kind}]"
         if not any(isinstance(part, dict) for part in parts):
             self.assembly.message(role, None, at=at, usage=usage)
 
