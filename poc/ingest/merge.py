@@ -20,6 +20,10 @@ from poc.ingest.staging import Staging
 from poc.trajectory import ToolSchema
 from poc.workspace import Connection, Workspace
 
+UNKNOWN = "unknown"
+"""The format of a file that no reader could read."""
+SourceKey = tuple[str, str, int, str, str]
+
 
 class SourceFacts(msgspec.Struct, kw_only=True):
     """What is known of a file once it has been read. Counts are of source records."""
@@ -74,6 +78,10 @@ def merge_staged(
         for table in ("messages", "steps"):
             db.register("arriving", staged.reader(table))
             db.execute(f"INSERT INTO {table} BY NAME SELECT * FROM arriving SEMI JOIN fresh USING (run_id)")
+        for facts in sources:
+            if not facts.known:  # a reading of the very same file that broke off
+                db.execute("DELETE FROM sources WHERE source_id = ?", [facts.source_id])
+                db.execute("DELETE FROM rejects WHERE source_id = ?", [facts.source_id])
         db.register("arriving", staged.reader("rejects"))
         db.execute("INSERT INTO rejects BY NAME SELECT * FROM arriving")
         db.unregister("arriving")
@@ -84,17 +92,19 @@ def merge_staged(
         db.execute("DROP TABLE staged_runs; DROP TABLE fresh")
 
 
-def known_sources(workspace: Workspace) -> dict[tuple[str, str, int, str], dict[str, Any]]:
-    """Files that were imported before, by content, format, reader version and mapping."""
-    return {
-        (row["sha256"], row["format"], row["reader_version"], _canonical(row["mapping"])): row
-        for row in workspace.rows("SELECT * FROM sources")
-    }
+def known_sources(workspace: Workspace) -> dict[SourceKey, dict[str, Any]]:
+    """Files that were imported before, by content, format, reader version and mapping; those that could not be read
+    by their path too, since nothing else tells them apart."""
+    return {_key(**row): row for row in workspace.rows("SELECT * FROM sources")}
 
 
-def source_key(facts: SourceFacts) -> tuple[str, str, int, str]:
+def source_key(facts: SourceFacts) -> SourceKey:
     """The key of a file among `known_sources`."""
-    return facts.sha256, facts.format, facts.reader_version, _canonical(facts.mapping)
+    return _key(**{name: getattr(facts, name) for name in facts.__struct_fields__})
+
+
+def _key(*, sha256: str, format: str, reader_version: int, mapping: Any, path: str, **_: Any) -> SourceKey:  # noqa: A002
+    return sha256, format, reader_version, _canonical(mapping), path if format == UNKNOWN else ""
 
 
 def _canonical(mapping: Any) -> str:

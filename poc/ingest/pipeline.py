@@ -9,7 +9,6 @@ rejected or skipped. Knows no format.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,16 +16,17 @@ from typing import Any
 
 import msgspec
 
-from poc.errors import InputError
+from poc.errors import InputError, PocError
 from poc.ingest.archives import expand
 from poc.ingest.columns import load_mapping
 from poc.ingest.detect import Detected, detect, takes_whole
 from poc.ingest.identity import RunNames, task_id
-from poc.ingest.merge import SourceFacts, TaskRow, known_sources, merge_staged, source_key
+from poc.ingest.merge import UNKNOWN, SourceFacts, TaskRow, known_sources, merge_staged, source_key
 from poc.ingest.outcomes import JoinResult, join_outcomes
 from poc.ingest.paths import find
+from poc.ingest.readers import READERS
 from poc.ingest.schemas import inferred_tools
-from poc.ingest.sources import Source
+from poc.ingest.sources import Source, Unreadable
 from poc.ingest.spool import Spool
 from poc.ingest.staging import Staging, staging
 from poc.trajectory import Message, Reject, Run, Step, ToolSchema, Usage
@@ -36,6 +36,8 @@ Progress = Callable[[int, int | None, str], None]
 """(bytes done, bytes in all if known, what is being done). It may raise to stop the import."""
 
 _MEGABYTE = 1 << 20
+_NOTHING = hashlib.sha256().hexdigest()
+"""Of a file of which nothing could be read."""
 _NO_USAGE = Usage()
 
 
@@ -122,9 +124,38 @@ def _reader_for(source: Source, format_name: str | None) -> Detected | InputErro
             raise problem
         return detect(source, format=format_name)
     except InputError as error:
-        if source.asked_for or (format_name is not None and source.problem() is None):
+        if source.asked_for or (format_name is not None and format_name not in READERS):
             raise
         return error
+
+
+def _guarded(source: Source, items: Iterator[Run | Reject]) -> Iterator[Run | Reject]:
+    """What a reader gives, and a reject where it cannot go on: other files are then read all the same."""
+    begun = False
+    while True:
+        try:
+            item = next(items, None)
+        except InputError as error:
+            if source.asked_for and not begun and not isinstance(error, Unreadable):
+                raise  # a wrong mapping, a database that cannot be opened: for the person to mend
+            reason = error.what
+        except (PocError, MemoryError):
+            raise
+        except Exception as error:
+            reason = f"the reader failed: {type(error).__name__}: {error} (a fault of this program; please report it)"
+        else:
+            if item is None:
+                break
+            begun = True
+            yield item
+            continue
+        source.broken = True
+        yield Reject(place=f"byte {source.consumed}", reason=f"{reason.rstrip('.')}; from here on nothing was read")
+        break
+    if lost := source.shrunk():
+        source.broken = True
+        yield Reject(place="end of the file", reason=f"the file became {lost} bytes shorter while it was read")
+    yield from source.notes
 
 
 class _Import:
@@ -144,32 +175,43 @@ class _Import:
 
     def file(self, source: Source, found: Detected | InputError, before: Mapping[Any, dict[str, Any]]) -> None:
         """Read one file into the staging."""
-        unreadable = isinstance(found, InputError)
-        # For a table this settles the mapping.
-        items = iter([Reject(place="file", reason=found.what)]) if unreadable else found.reader.read(source)
+        fault = found if isinstance(found, InputError) else None
+        reader = None if isinstance(found, InputError) else found.reader
+        items: Iterator[Run | Reject] = iter(())
+        digest = _NOTHING
+        try:
+            digest = source.sha256()
+            items = items if reader is None else reader.read(source)  # for a table this settles the mapping
+        except InputError as error:
+            if source.asked_for and not isinstance(error, Unreadable):
+                raise
+            fault = error
+        if fault is not None:
+            items = iter([Reject(place="file", reason=fault.what)])
         facts = SourceFacts(
             source_id="",
             path=source.address,
-            sha256=source.sha256(),
+            sha256=digest,
             size_bytes=source.size,
-            format="unknown" if unreadable else found.format,
-            confidence=0.0 if unreadable else found.confidence,
-            reader_version=0 if unreadable else found.reader.VERSION,
+            format=UNKNOWN if fault is not None or isinstance(found, InputError) else found.format,
+            confidence=0.0 if fault is not None or isinstance(found, InputError) else found.confidence,
+            reader_version=0 if fault is not None or reader is None else reader.VERSION,
             mapping=source.mapping,
         )
-        facts.source_id = _digest(facts.path, *(str(part) for part in source_key(facts)))
+        facts.source_id = _digest(facts.path, *(str(part) for part in source_key(facts)[:4]))
         self.sources.append(facts)
         if not self._known(facts, before):
-            items = itertools.chain(items, source.notes)
             names = RunNames(facts.format)
             reasons: Counter[str] = Counter()
-            for item in items:
+            for item in _guarded(source, items):
                 if isinstance(item, Reject):
                     self._reject(facts, item, reasons)
                 else:
                     self._run(facts, item, names.name(item))
                 self._report(source)
             facts.reasons = dict(reasons.most_common(20))
+            if source.broken:
+                facts.sha256 = _NOTHING  # when it comes again it is read again
         self.done += source.size
 
     def _known(self, facts: SourceFacts, before: Mapping[Any, dict[str, Any]]) -> bool:

@@ -48,6 +48,10 @@ _ACCEPTED: set[bytes] = set()
 """First bytes of binary files that some reader can read."""
 
 
+class Unreadable(InputError):
+    """The system does not let us read a file, or no longer."""
+
+
 class Source:
     """One file to be read. `consumed` counts the bytes that a reader is done with.
 
@@ -76,6 +80,8 @@ class Source:
         self.mapping: dict[str, str] | None = dict(mapping) if mapping is not None else None
         self.consumed = 0
         self.fault = fault
+        self.broken = False
+        """Whether reading it ended before its end."""
         self.notes: list[Reject] = []
         self.size = 0
         self._name = name
@@ -176,6 +182,13 @@ class Source:
         except OSError as error:
             raise unreadable(self.label, error) from error
 
+    def shrunk(self) -> int:
+        """How many bytes fewer it has now than when it was found; one that is gone was read to its end."""
+        try:
+            return max(0, self.size - self.path.stat().st_size)
+        except OSError:
+            return 0
+
     def sha256(self) -> str:
         """Of the file's bytes, in hex; of no bytes where it cannot be read."""
         if self.fault is not None:
@@ -188,16 +201,16 @@ class Source:
 
 
 def absolute(path: Path) -> Path:
-    """The path from the root, links followed; where they lead nowhere, as it is."""
+    """The path from the root, links followed; of a link that leads nowhere its own place."""
     try:
-        return path.resolve()
-    except (OSError, RuntimeError):  # links that lead to themselves
-        return path.absolute()
+        return path.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):  # not there, or links that lead to themselves
+        return path.parent.resolve() / path.name
 
 
-def unreadable(label: str, error: OSError) -> InputError:
+def unreadable(label: str, error: OSError) -> Unreadable:
     """What to say of a file that the system does not let us read."""
-    return InputError(
+    return Unreadable(
         f"The file cannot be read: {error.strerror or error}.",
         where=label,
         todo="Check its permissions, or copy it to a place that you may read.",
