@@ -73,3 +73,31 @@ def test_runs_and_steps(real_logs, name):
 )
 def test_odd_samples_are_not_claimed(name, sample):
     assert READERS[name].sniff(sample, "x") == 0.0
+
+
+TRACES = {
+    # reader: its files, and files of another family that look like it from afar (the same spans, other names on them)
+    "otel_genai": (["otel_genai/*"], ["openinference/*", "vercel_ai_sdk/*", "mlflow/*"]),
+    "openinference": (["openinference/*"], []),
+    "langsmith": (["langsmith/*"], []),
+    "langfuse": (["langfuse/*"], []),
+    "mlflow": (["mlflow/*"], []),
+    "weave": ([], []),
+    "vercel_ai_sdk": (["vercel_ai_sdk/*"], []),
+    "codex": (["codex_rollout/*"], []),
+}
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_readers_of_traces_claim_their_own_alone(real_logs, name):
+    own, alike = ({path for pattern in patterns for path in real_logs.glob(pattern)} for patterns in TRACES[name])
+    for path in sorted(real_logs.glob("*/*")):
+        source = Source(path)
+        if source.magic is not None and source.magic not in getattr(READERS[name], "MAGIC", ()):
+            continue
+        sure = READERS[name].sniff(source.sample, source.name)
+        if path in own:
+            assert detect(source).format == name, path.name
+            assert sure >= 0.6
+        else:
+            assert sure <= (0.3 if path in alike else 0.0), path.name
