@@ -22,12 +22,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import duckdb
-import pandas as pd
 
 from poc.errors import WorkspaceBusy, WorkspaceError
+
+if TYPE_CHECKING:
+    import pandas as pd  # only what a frame is; it takes long to load
 
 SCHEMA_VERSION = 1
 _SCHEMA = Path(__file__).with_name("schema.sql")

@@ -9,6 +9,7 @@ can be moved, reformatted or merged and still hold the same runs. Knows no table
 from __future__ import annotations
 
 import hashlib
+from typing import NamedTuple
 
 from poc.trajectory import Run
 
@@ -27,35 +28,43 @@ def fingerprint(run: Run) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
+class RunKey(NamedTuple):
+    """What names a run, but for how often it comes in its file."""
+
+    key: bytes
+    content: bytes | None
+    """The run's fingerprint where its own id is unique in the world and may come again with other content."""
+
+
+def run_key(format_name: str, run: Run) -> RunKey:
+    """The run's key: of its format, its own id and, unless that id is unique in the world, its content."""
+    content = fingerprint(run)
+    named = _UNIT.join((format_name, run.native_id or _ABSENT)).encode("utf-8", "surrogatepass")
+    if run.native_id_is_global:
+        return RunKey(hashlib.blake2b(named, digest_size=16).digest(), content)
+    return RunKey(hashlib.blake2b(named + content, digest_size=16).digest(), None)
+
+
 class RunNames:
     """Gives run ids for the runs of one file, in their order."""
 
-    def __init__(self, format_name: str) -> None:
-        self.format = format_name
+    def __init__(self) -> None:
         self._seen: dict[bytes, int] = {}
         self._content: dict[bytes, bytes] = {}
 
-    def name(self, run: Run) -> str | None:
+    def name(self, key: RunKey) -> str | None:
         """The run's id, or None when the file holds this very run (same worldwide id, same content) already.
 
         Where a worldwide id comes again with other content both are kept, and
         where equal runs without such an id come again they are trials of their
         own: the nth is counted.
         """
-        content = fingerprint(run)
-        native = run.native_id or _ABSENT
-        key = hashlib.blake2b(
-            _UNIT.join((self.format, native)).encode("utf-8", "surrogatepass")
-            + (b"" if run.native_id_is_global else content),
-            digest_size=16,
-        ).digest()
-        if run.native_id_is_global:
-            if self._content.get(key) == content:
-                return None
-            self._content.setdefault(key, content)
-        nth = self._seen.get(key, 0)
-        self._seen[key] = nth + 1
-        return hashlib.blake2b(key + nth.to_bytes(8, "big"), digest_size=10).hexdigest()
+        same = key.content is not None and self._content.setdefault(key.key, key.content) == key.content
+        if same and key.key in self._seen:
+            return None
+        nth = self._seen.get(key.key, 0)
+        self._seen[key.key] = nth + 1
+        return hashlib.blake2b(key.key + nth.to_bytes(8, "big"), digest_size=10).hexdigest()
 
 
 def task_id(run: Run) -> str | None:

@@ -61,7 +61,7 @@ def values(source: Source) -> Iterator[Value]:
 
 def _lines(source: Source) -> Iterator[Value]:
     with source.open() as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(file, source.first_line):
             source.consumed += len(line)
             record = line.strip()
             if record:

@@ -8,21 +8,30 @@ person said before stays. Knows the tables, no format.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Set
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import msgspec
+import numpy as np
 import pyarrow as pa
 
+from poc.errors import WorkspaceError
 from poc.ingest.effects import guess_effect
+from poc.ingest.gather import Gathered
 from poc.ingest.schemas import merge
-from poc.ingest.staging import Staging
+from poc.ingest.staging import Staged, reader
 from poc.trajectory import ToolSchema
 from poc.workspace import Connection, Workspace
 
 UNKNOWN = "unknown"
 """The format of a file that no reader could read."""
 SourceKey = tuple[str, str, int, str, str]
+_MEMORY = "512MB"
+"""What DuckDB may hold while rows are stored, so that memory stays flat as logs grow."""
 
 
 class SourceFacts(msgspec.Struct, kw_only=True):
@@ -49,47 +58,80 @@ class SourceFacts(msgspec.Struct, kw_only=True):
     """How often which reason stands among the rejects, the commonest first (bounded)."""
 
 
-class TaskRow(msgspec.Struct):
-    """A task as one of its runs describes it."""
+class Arrival(msgspec.Struct, kw_only=True):
+    """One file that was read: its facts, what it held, and where its rows are staged."""
 
-    task_key: str | None
-    text: str | None
-    category: str | None
-    scenario: str | None
-    reference: str | None
+    facts: SourceFacts
+    gathered: Gathered
+    names: list[str | None]
+    """The run id of each of its runs; None for a repeat, which is skipped."""
+    parts: list[tuple[Path, int]]
+    """Folders of staged rows, and how many of this file's runs lie in each."""
+    apart: bool = False
+    """Whether those folders hold nothing else; their rows then do not name the file."""
 
 
-def merge_staged(
-    workspace: Workspace,
-    staged: Staging,
-    sources: list[SourceFacts],
-    tasks: dict[str, TaskRow],
-    tools: dict[str, ToolSchema],
-) -> None:
-    """Store what was staged and fill in the counts of `sources`. All or nothing."""
-    with workspace.write() as db:
-        db.register("arriving", staged.reader("runs"))
-        db.execute("CREATE TEMP TABLE staged_runs AS SELECT * FROM arriving")
-        db.execute("CREATE TEMP TABLE fresh AS SELECT run_id FROM staged_runs ANTI JOIN runs USING (run_id)")
-        db.execute(
-            "INSERT INTO runs BY NAME SELECT * EXCLUDE (records, n_messages, n_steps)"
-            " FROM staged_runs SEMI JOIN fresh USING (run_id)"
-        )
-        for table in ("messages", "steps"):
-            db.register("arriving", staged.reader(table))
-            db.execute(f"INSERT INTO {table} BY NAME SELECT * FROM arriving SEMI JOIN fresh USING (run_id)")
-        for facts in sources:
-            if not facts.known:  # a reading of the very same file that broke off
-                db.execute("DELETE FROM sources WHERE source_id = ?", [facts.source_id])
-                db.execute("DELETE FROM rejects WHERE source_id = ?", [facts.source_id])
-        db.register("arriving", staged.reader("rejects"))
-        db.execute("INSERT INTO rejects BY NAME SELECT * FROM arriving")
-        db.unregister("arriving")
-        _count(db, sources)
-        _store_sources(db, sources)
-        _store_tasks(db, tasks)
-        _store_tools(db, tools)
-        db.execute("DROP TABLE staged_runs; DROP TABLE fresh")
+def staged_parts(arrivals: list[Arrival], left_out: Set[str] = frozenset()) -> list[Staged]:
+    """The staged rows of all arrivals with their run ids, without those runs that are left out."""
+    names: dict[Path, list[str | None]] = {}
+    whose: dict[Path, str] = {}
+    for arrival in arrivals:
+        start = 0
+        for folder, count in arrival.parts:
+            known = arrival.names[start : start + count]
+            names.setdefault(folder, []).extend(None if name in left_out else name for name in known)
+            start += count
+            if arrival.apart:
+                whose[folder] = arrival.facts.source_id
+    return [Staged(folder, pa.array(ids, pa.string()), whose.get(folder)) for folder, ids in names.items()]
+
+
+def merge_staged(workspace: Workspace, arrivals: list[Arrival], tools: dict[str, ToolSchema]) -> None:
+    """Store what was staged and fill in the counts of the files' facts. All or nothing."""
+    try:
+        with workspace.write() as db, _settings(db, memory_limit=_MEMORY):
+            _merge(db, arrivals, tools)
+    except WorkspaceError as error:
+        # A very large workspace needs more than the usual share; nothing was stored yet.
+        if not isinstance(error.__cause__, duckdb.OutOfMemoryException):
+            raise
+        with workspace.write() as db:
+            _merge(db, arrivals, tools)
+
+
+def _merge(db: Connection, arrivals: list[Arrival], tools: dict[str, ToolSchema]) -> None:
+    ids = [name for arrival in arrivals for name in arrival.names if name is not None]
+    db.register("arriving", pa.table({"run_id": pa.array(ids, pa.string())}))
+    stored = {row[0] for row in db.execute("SELECT run_id FROM arriving SEMI JOIN runs USING (run_id)").fetchall()}
+    parts = staged_parts(arrivals, stored)
+    with _settings(db, preserve_insertion_order="false"):  # so that all cores write
+        for table in ("runs", "messages", "steps"):
+            db.register("arriving", reader(parts, table))
+            db.execute(f"INSERT INTO {table} BY NAME SELECT * FROM arriving")
+    # A reading of the very same file that broke off gives way to this one.
+    again = [[arrival.facts.source_id for arrival in arrivals]]
+    for table in ("sources", "rejects"):
+        db.execute(f"DELETE FROM {table} WHERE list_contains(?, source_id)", again)
+    db.register("arriving", reader(parts, "rejects"))
+    db.execute("INSERT INTO rejects BY NAME SELECT * FROM arriving")
+    _store_tasks(db, parts)
+    for arrival in arrivals:
+        _count(arrival, stored)
+    _store_sources(db, [arrival.facts for arrival in arrivals])
+    _store_tools(db, tools)
+
+
+@contextmanager
+def _settings(db: Connection, **values: str) -> Iterator[None]:
+    """DuckDB settings for a while."""
+    for name, value in values.items():
+        db.execute(f"SET {name} = '{value}'")
+    try:
+        yield
+    finally:
+        with suppress(duckdb.Error):  # after an error the transaction refuses everything
+            for name in values:
+                db.execute(f"RESET {name}")
 
 
 def known_sources(workspace: Workspace) -> dict[SourceKey, dict[str, Any]]:
@@ -112,58 +154,42 @@ def _canonical(mapping: Any) -> str:
     return json.dumps(table, sort_keys=True)
 
 
-def _count(db: Connection, sources: list[SourceFacts]) -> None:
-    counted = {
-        row[0]: [int(value) for value in row[1:]]
-        for row in db.execute(
-            "SELECT source_id, sum(records), sum(n_messages), sum(n_steps), count(*)"
-            " FROM staged_runs SEMI JOIN fresh USING (run_id) GROUP BY source_id"
-        ).fetchall()
-    }
-    for facts in sources:
-        if not facts.known:
-            facts.imported, facts.messages, facts.steps, facts.runs = counted.get(facts.source_id, [0, 0, 0, 0])
-            facts.skipped = facts.read - facts.imported - facts.rejected
+def _count(arrival: Arrival, stored: Set[str]) -> None:
+    """The counts of a file: what of it is new."""
+    facts, held = arrival.facts, arrival.gathered
+    fresh = np.array([name is not None and name not in stored for name in arrival.names], bool)
+    facts.read, facts.rejected, facts.reasons = held.read, held.rejected, held.commonest_reasons()
+    facts.runs = int(fresh.sum())
+    facts.imported, facts.messages, facts.steps = (
+        int(np.array(counts, np.int64)[fresh].sum()) for counts in (held.records, held.messages, held.steps)
+    )
+    facts.skipped = facts.read - facts.imported - facts.rejected
 
 
 def _store_sources(db: Connection, sources: list[SourceFacts]) -> None:
-    now = datetime.now(UTC)
-    for facts in sources:
-        if facts.known:
-            continue
-        db.execute(
-            "INSERT INTO sources BY NAME SELECT ? AS source_id, ? AS path, ? AS sha256, ? AS size_bytes, ? AS format,"
-            " ? AS reader_version, ?::JSON AS mapping, ? AS imported_at, ? AS read, ? AS imported, ? AS rejected,"
-            " ? AS skipped",
-            [
-                facts.source_id,
-                facts.path,
-                facts.sha256,
-                facts.size_bytes,
-                facts.format,
-                facts.reader_version,
-                None if facts.mapping is None else json.dumps(facts.mapping, ensure_ascii=False),
-                now,
-                facts.read,
-                facts.imported,
-                facts.rejected,
-                facts.skipped,
-            ],
-        )
+    columns = ("source_id", "path", "sha256", "size_bytes", "format", "reader_version", "mapping")
+    table = {
+        name: [getattr(facts, name) for facts in sources]
+        for name in (*columns, "read", "imported", "rejected", "skipped")
+    }
+    table["mapping"] = [None if value is None else json.dumps(value, ensure_ascii=False) for value in table["mapping"]]
+    db.register("arriving", pa.table(table))
+    db.execute("INSERT INTO sources BY NAME SELECT *, ?::TIMESTAMPTZ AS imported_at FROM arriving", [datetime.now(UTC)])
+    db.unregister("arriving")
 
 
-def _store_tasks(db: Connection, tasks: dict[str, TaskRow]) -> None:
-    if not tasks:
-        return
+def _store_tasks(db: Connection, parts: list[Staged]) -> None:
+    """What the runs say of their tasks: for each column the first of them that says something."""
     names = ("task_key", "text", "category", "scenario", "reference")
-    columns = {"task_id": pa.array(list(tasks), pa.string())}
-    columns |= {name: pa.array([getattr(task, name) for task in tasks.values()], pa.string()) for name in names}
-    db.register("arriving", pa.table(columns))
+    db.register("arriving", reader(parts, "tasks"))
+    db.execute("CREATE TEMP TABLE staged_tasks AS SELECT * FROM arriving")
     db.execute(
-        "INSERT INTO tasks BY NAME SELECT * FROM arriving ON CONFLICT (task_id) DO UPDATE SET "
+        "INSERT INTO tasks BY NAME SELECT task_id, "
+        + ", ".join(f"arg_min({name}, rowid) AS {name}" for name in names)  # arg_min passes over NULL
+        + " FROM staged_tasks GROUP BY task_id ON CONFLICT (task_id) DO UPDATE SET "
         + ", ".join(f"{name} = coalesce(tasks.{name}, excluded.{name})" for name in names)
     )
-    db.unregister("arriving")
+    db.execute("DROP TABLE staged_tasks")
 
 
 def _store_tools(db: Connection, tools: dict[str, ToolSchema]) -> None:

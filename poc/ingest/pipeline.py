@@ -10,26 +10,30 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from poc.errors import InputError, PocError
+from poc.ingest.apart import Apart, read_apart
 from poc.ingest.archives import expand
 from poc.ingest.columns import load_mapping
 from poc.ingest.detect import Detected, detect, takes_whole
-from poc.ingest.identity import RunNames, task_id
-from poc.ingest.merge import UNKNOWN, SourceFacts, TaskRow, known_sources, merge_staged, source_key
+from poc.ingest.gather import Gathered, gather
+from poc.ingest.identity import RunNames
+from poc.ingest.merge import UNKNOWN, Arrival, SourceFacts, known_sources, merge_staged, source_key, staged_parts
 from poc.ingest.outcomes import JoinResult, join_outcomes
 from poc.ingest.paths import find
 from poc.ingest.readers import READERS
 from poc.ingest.schemas import inferred_tools
 from poc.ingest.sources import Source, Unreadable
 from poc.ingest.spool import Spool
-from poc.ingest.staging import Staging, staging
-from poc.trajectory import Message, Reject, Run, Step, ToolSchema, Usage
+from poc.ingest.staging import Staging, reader, staging
+from poc.trajectory import Reject, Run, ToolSchema
 from poc.workspace import Workspace
 
 Progress = Callable[[int, int | None, str], None]
@@ -38,7 +42,6 @@ Progress = Callable[[int, int | None, str], None]
 _MEGABYTE = 1 << 20
 _NOTHING = hashlib.sha256().hexdigest()
 """Of a file of which nothing could be read."""
-_NO_USAGE = Usage()
 
 
 class ImportResult(msgspec.Struct, kw_only=True):
@@ -82,22 +85,21 @@ def import_logs(
     if columns is not None and format is None:
         format = "table"  # noqa: A001
     before = known_sources(workspace)
-    with staging(workspace) as staged:
-        spool = Spool(staged.folder, step=lambda name: progress(0, None, f"unpacking {name}") if progress else None)
+    with staging(workspace) as folder:
+        spool = Spool(folder, step=lambda name: progress(0, None, f"unpacking {name}") if progress else None)
         found = [part for source in find(paths, spool) for part in _opened(source, spool, format)]
-        total = sum(source.size for source in found)
-        work = _Import(staged, strict=strict, progress=progress, total=total)
+        work = _Import(folder, strict=strict, progress=progress, total=sum(source.size for source in found))
         for source in found:
             if columns is not None:
                 source.mapping = dict(columns)
             work.file(source, _reader_for(source, format), before)
             source.release()
-        staged.finish()
+        work.staged.finish()
         if progress:
-            progress(total, total, "storing")
-        if any(not facts.known for facts in work.sources):
-            tools = {**inferred_tools(staged.reader("steps")), **work.tools}
-            merge_staged(workspace, staged, work.sources, work.tasks, tools)
+            progress(work.total, work.total, "storing")
+        if work.arrivals:
+            steps = reader(staged_parts(work.arrivals), "steps")
+            merge_staged(workspace, work.arrivals, {**inferred_tools(steps), **work.tools})
     result = ImportResult(sources=[msgspec.to_builtins(facts) for facts in work.sources])
     for name in ("read", "imported", "rejected", "skipped", "runs", "steps", "messages"):
         setattr(result, name, sum(getattr(facts, name) for facts in work.sources))
@@ -161,15 +163,16 @@ def _guarded(source: Source, items: Iterator[Run | Reject]) -> Iterator[Run | Re
 class _Import:
     """What is gathered while files are read."""
 
-    def __init__(self, staged: Staging, *, strict: bool, progress: Progress | None, total: int) -> None:
-        self.staged = staged
+    def __init__(self, folder: Path, *, strict: bool, progress: Progress | None, total: int) -> None:
+        self.folder = folder
+        self.staged = Staging(folder)
         self.strict = strict
         self.progress = progress
         self.total = total
         self.done = 0
-        self.reported = 0
+        self.reported = -_MEGABYTE
         self.sources: list[SourceFacts] = []
-        self.tasks: dict[str, TaskRow] = {}
+        self.arrivals: list[Arrival] = []
         self.tools: dict[str, ToolSchema] = {}
         self.run_ids: set[str] = set()
 
@@ -179,13 +182,19 @@ class _Import:
         reader = None if isinstance(found, InputError) else found.reader
         items: Iterator[Run | Reject] = iter(())
         digest = _NOTHING
-        try:
-            digest = source.sha256()
-            items = items if reader is None else reader.read(source)  # for a table this settles the mapping
-        except InputError as error:
-            if source.asked_for and not isinstance(error, Unreadable):
-                raise
-            fault = error
+        apart: Apart | None = None
+        with ThreadPoolExecutor(1) as aside:
+            try:
+                hashed = aside.submit(source.sha256)
+                # A large file whose size was never seen is new: it is read while it is hashed.
+                if reader and not self.strict and all(row["size_bytes"] != source.size for row in before.values()):
+                    apart = read_apart(source, reader, self.folder, report=partial(self._report, source))
+                digest = hashed.result()
+                items = items if reader is None else reader.read(source)  # for a table this settles the mapping
+            except InputError as error:
+                if source.asked_for and not isinstance(error, Unreadable):
+                    raise
+                fault = error
         if fault is not None:
             items = iter([Reject(place="file", reason=fault.what)])
         facts = SourceFacts(
@@ -200,19 +209,37 @@ class _Import:
         )
         facts.source_id = _digest(facts.path, *(str(part) for part in source_key(facts)[:4]))
         self.sources.append(facts)
-        if not self._known(facts, before):
-            names = RunNames(facts.format)
-            reasons: Counter[str] = Counter()
-            for item in _guarded(source, items):
-                if isinstance(item, Reject):
-                    self._reject(facts, item, reasons)
-                else:
-                    self._run(facts, item, names.name(item))
-                self._report(source)
-            facts.reasons = dict(reasons.most_common(20))
+        if apart is not None and fault is None:
+            self._arrived(facts, apart.held, apart.parts, apart=True)
+        elif not self._known(facts, before):
+            held = gather(
+                _guarded(source, items),
+                self.staged,
+                source_id=facts.source_id,
+                format_name=facts.format,
+                where=facts.path,
+                strict=self.strict,
+                report=lambda: self._report(source, source.consumed),
+            )
+            self._arrived(facts, held, [(self.staged.folder, len(held.keys))])
             if source.broken:
                 facts.sha256 = _NOTHING  # when it comes again it is read again
         self.done += source.size
+
+    def _arrived(
+        self, facts: SourceFacts, held: Gathered, parts: list[tuple[Path, int]], *, apart: bool = False
+    ) -> None:
+        """A file was read: its runs get their ids."""
+        names = RunNames()
+        ids = [names.name(key) for key in held.keys]
+        held.keys = []
+        for number, run_id in enumerate(ids):
+            if run_id is None or run_id in self.run_ids:
+                ids[number] = None  # a repeat: what is neither imported nor rejected is skipped
+            else:
+                self.run_ids.add(run_id)
+        self.arrivals.append(Arrival(facts=facts, gathered=held, names=ids, parts=parts, apart=apart))
+        self.tools = {**held.tools, **self.tools}
 
     def _known(self, facts: SourceFacts, before: Mapping[Any, dict[str, Any]]) -> bool:
         """Whether this very content is in the workspace already; nothing of it is then read again."""
@@ -225,136 +252,12 @@ class _Import:
         facts.skipped = facts.read - facts.rejected
         return True
 
-    def _reject(self, facts: SourceFacts, reject: Reject, reasons: Counter[str]) -> None:
-        if self.strict:
-            raise InputError(
-                f"A record cannot be read: {reject.reason}.",
-                where=f"{facts.path}, {reject.place}",
-                todo="Mend the file, or import without the strict mode: the record is then kept among the rejects.",
-            )
-        facts.read += reject.records
-        facts.rejected += reject.records
-        reasons[reject.reason.split(":", 1)[0][:120]] += 1
-        raw = None if reject.raw is None else _clean(reject.raw)
-        self.staged.add("rejects", (facts.source_id, reject.place, _clean(reject.reason), raw, reject.records))
-        self.staged.weigh(len(reject.raw or "") + 200)
-
-    def _run(self, facts: SourceFacts, run: Run, run_id: str | None) -> None:
-        facts.read += run.records
-        if run_id is None or run_id in self.run_ids:
-            return  # a repeat: what is neither imported nor rejected is skipped
-        self.run_ids.add(run_id)
-        task = task_id(run)
-        if task is not None:
-            self._task(task, run)
-        for tool in run.tools:
-            self.tools.setdefault(tool.name, tool)
-        add = self.staged.add
-        add("runs", _run_row(facts, run, run_id, task))
-        size = 0
-        for message in run.messages:
-            size += len(message.content or "")
-            add("messages", _message_row(run_id, message))
-        for step in run.steps:
-            size += len(step.arguments_raw or "") * 2 + len(step.result or "")
-            add("steps", _step_row(run_id, step))
-        self.staged.weigh(size + 100 * (len(run.messages) + len(run.steps) + 1))
-
-    def _task(self, task: str, run: Run) -> None:
-        reference = None
-        if run.reference is not None:
-            reference = msgspec.json.encode(
-                [{"tool": call.tool, "arguments": msgspec.Raw(call.arguments_json or "null")} for call in run.reference]
-            ).decode()
-        row = TaskRow(run.task_key, run.task_text, run.category, run.scenario, reference)
-        known = self.tasks.setdefault(task, row)
-        if known is not row:
-            for name in TaskRow.__struct_fields__:
-                if getattr(known, name) is None:
-                    setattr(known, name, getattr(row, name))
-
-    def _report(self, source: Source) -> None:
-        done = self.done + min(source.consumed, source.size)
+    def _report(self, source: Source, consumed: int) -> None:
+        done = self.done + min(consumed, source.size)
         if self.progress and done - self.reported >= _MEGABYTE:
             self.reported = done
             self.progress(done, self.total, source.name)
 
 
-def _run_row(facts: SourceFacts, run: Run, run_id: str, task: str | None) -> tuple[Any, ...]:
-    usage = run.usage or _NO_USAGE
-    return (
-        run_id,
-        facts.source_id,
-        run.place,
-        run.native_id,
-        run.trial,
-        task,
-        run.category,
-        run.framework,
-        run.model,
-        run.started_at,
-        run.ended_at,
-        run.duration_s,
-        run.zone_in_log,
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cached_tokens,
-        usage.reasoning_tokens,
-        run.cost_usd,
-        None if run.outcome is None else run.outcome.value,
-        None if run.outcome is None else run.outcome.provenance,
-        msgspec.json.encode(run.metadata).decode() if run.metadata else None,
-        run.records,
-        len(run.messages),
-        len(run.steps),
-    )
-
-
-def _message_row(run_id: str, message: Message) -> tuple[Any, ...]:
-    usage = message.usage or _NO_USAGE
-    return (
-        run_id,
-        message.seq,
-        message.role,
-        message.content,
-        message.name,
-        message.sent_at,
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cached_tokens,
-        usage.reasoning_tokens,
-        message.cost_usd,
-    )
-
-
-def _step_row(run_id: str, step: Step) -> tuple[Any, ...]:
-    return (
-        run_id,
-        step.index,
-        step.turn,
-        step.ordinal,
-        step.call_id,
-        step.tool,
-        step.arguments_raw,
-        step.arguments_json,
-        step.arguments_status,
-        step.result,
-        step.status,
-        step.status_evidence,
-        step.started_at,
-        step.ended_at,
-        step.duration_s,
-        step.execution_id,
-        step.caller,
-        step.message_seq,
-        step.result_seq,
-    )
-
-
 def _digest(*parts: str) -> str:
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-
-
-def _clean(text: str) -> str:
-    """Text that can be stored: what UTF-8 cannot hold is replaced."""
-    return text.encode("utf-8", "replace").decode()

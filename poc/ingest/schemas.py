@@ -31,25 +31,30 @@ def inferred_tools(steps: pa.RecordBatchReader) -> dict[str, ToolSchema]:
     """A schema for each tool that the agent called in the staged steps. Calls of a simulated user are left out."""
     # In memory, so that the workspace is not held while a large log is looked through.
     with duckdb.connect() as db:
+        db.execute("SET preserve_insertion_order = false")
         db.register("arriving", steps)
+        # One example of each shape stands for all calls of that shape: memory does not grow with the log.
         db.execute(
-            "CREATE TABLE calls AS SELECT tool, CASE WHEN json_type(TRY_CAST(arguments AS JSON)) = 'OBJECT'"
-            " THEN CAST(arguments AS JSON) END AS arguments FROM arriving WHERE caller <> 'user' AND tool <> ?",
+            "CREATE TABLE shapes AS WITH calls AS (SELECT tool, TRY_CAST(arguments AS JSON) AS arguments FROM arriving"
+            " WHERE caller <> 'user' AND tool <> ?), objects AS ("
+            "SELECT tool, CASE WHEN json_type(arguments) = 'OBJECT' THEN arguments END AS arguments FROM calls)"
+            " SELECT tool, json_structure(arguments) AS shape, any_value(arguments) AS example, count(*) AS times"
+            " FROM objects GROUP BY tool, shape",
             [UNNAMED],
         )
-        shapes = db.execute(
-            "SELECT tool, count(arguments), json_group_structure(arguments)::VARCHAR FROM calls"
-            " GROUP BY tool ORDER BY tool"
+        tools = db.execute(
+            "SELECT tool, coalesce(sum(times) FILTER (example IS NOT NULL), 0),"
+            " json_group_structure(example)::VARCHAR FROM shapes GROUP BY tool ORDER BY tool"
         ).fetchall()
         keys: dict[str, dict[str, int]] = {}
         for tool, key, times in db.execute(
-            "SELECT tool, key, count(*) FROM ("
-            "SELECT tool, unnest(list_distinct(json_keys(arguments))) AS key FROM calls) GROUP BY tool, key"
+            "SELECT tool, key, sum(times) FROM ("
+            "SELECT tool, unnest(list_distinct(json_keys(example))) AS key, times FROM shapes) GROUP BY tool, key"
         ).fetchall():
             keys.setdefault(tool, {})[key] = times
     return {
         tool: ToolSchema(name=tool, parameters=infer(shape, calls, keys.get(tool, {})), origin="inferred")
-        for tool, calls, shape in shapes
+        for tool, calls, shape in tools
     }
 
 

@@ -52,6 +52,10 @@ class Unreadable(InputError):
     """The system does not let us read a file, or no longer."""
 
 
+class NotApart(Exception):
+    """What a reader says of a stretch of lines when it needs the other lines too; the file is then read whole."""
+
+
 class Source:
     """One file to be read. `consumed` counts the bytes that a reader is done with.
 
@@ -60,6 +64,11 @@ class Source:
     fault: why it cannot be read at all. notes: what was found wrong before a
     reader came to it (an archive that ends early).
     """
+
+    is_part = False
+    """Whether this is a stretch of a file's lines (see `apart`)."""
+    first_line = 1
+    """The number of the first line."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from poc.ingest import jsonstream
 from poc.ingest.readers import chat_runs
 from poc.ingest.readers.chat_messages import decode_messages, fill
 from poc.ingest.readers.chat_runs import NotARun
-from poc.ingest.sources import Source
+from poc.ingest.sources import NotApart, Source
 from poc.trajectory import Reject, Run
 
 NAME = "openai_chat"
@@ -48,16 +48,28 @@ def sniff(sample: bytes, name: str) -> float:
 
 def read(source: Source) -> Iterator[Run | Reject]:
     """The runs of the file. Lines, offsets and JSON paths in `place` are counted here."""
-    reader = _Reading()
+    reader = _Reading(part=source.is_part)
     for number, value in enumerate(jsonstream.values(source)):
         yield from reader.top(value, first=number == 0)
     yield from reader.end()
 
 
+def apart(source: Source) -> bool:
+    """Whether each line of the file is a run of its own, as far as its first lines tell (see `poc.ingest.apart`)."""
+    if jsonstream.layout(source) != "lines":
+        return False
+    for line in source.sample.removeprefix(b"\xef\xbb\xbf").splitlines()[:20]:
+        fields = _fields(line.strip())
+        if fields is not None and not any(key in fields for key in chat_runs.MESSAGE_KEYS):
+            return False  # a header, or a single message
+    return True
+
+
 class _Reading:
     """What must be remembered across the records of one file."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, part: bool) -> None:
+        self.part = part
         self.header: dict[str, object] = {}
         self.loose: list[bytes] = []
         self.loose_place = ""
@@ -66,10 +78,12 @@ class _Reading:
         """One top-level value of the file."""
         fields = _fields(value.raw)
         if fields is not None:
-            if first and fields and fields.keys() <= {"metadata", "meta", "info", "config"}:
+            if first and not self.part and fields and fields.keys() <= {"metadata", "meta", "info", "config"}:
                 self.header = msgspec.json.decode(value.raw)
                 return
             if "role" in fields and not any(key in fields for key in chat_runs.MESSAGE_KEYS):
+                if self.part:
+                    raise NotApart
                 self.loose_place = self.loose_place or value.place
                 self.loose.append(value.raw)
                 return

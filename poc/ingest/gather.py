@@ -1,0 +1,117 @@
+"""One file, or one part of it, into staged rows: what a reader yields is counted, keyed and staged.
+
+What cannot go to rows (how many records, which runs, which tools) is kept in
+`Gathered`, small enough to be handed from one process to another. Knows no
+format and nothing of the workspace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from poc.errors import InputError
+from poc.ingest.identity import RunKey, run_key, task_id
+from poc.ingest.staging import Staging, clean
+from poc.trajectory import Reject, Run, ToolSchema
+
+_TASKS_REMEMBERED = 20_000
+_REASONS_KEPT = 20
+_REASONS_COUNTED = 1_000
+
+
+class Gathered(msgspec.Struct, kw_only=True):
+    """What a file, or a part of one, held. Counts are of source records; the lists have an entry a run, in order."""
+
+    read: int = 0
+    rejected: int = 0
+    reasons: dict[str, int] = {}
+    keys: list[RunKey] = []
+    records: list[int] = []
+    messages: list[int] = []
+    steps: list[int] = []
+    tools: dict[str, ToolSchema] = {}
+
+    def add(self, other: Gathered) -> None:
+        """Take in what the next part of the file held."""
+        self.read += other.read
+        self.rejected += other.rejected
+        for reason, times in other.reasons.items():
+            self.reasons[reason] = self.reasons.get(reason, 0) + times
+        self.keys += other.keys
+        self.records += other.records
+        self.messages += other.messages
+        self.steps += other.steps
+        self.tools = {**other.tools, **self.tools}
+
+    def commonest_reasons(self) -> dict[str, int]:
+        """The commonest reasons of rejects and how often each came."""
+        ranked = sorted(self.reasons.items(), key=lambda item: -item[1])
+        return dict(ranked[:_REASONS_KEPT])
+
+
+def gather(
+    items: Iterable[Run | Reject],
+    staged: Staging,
+    *,
+    source_id: str,
+    format_name: str,
+    where: str,
+    strict: bool = False,
+    report: Callable[[], None] | None = None,
+) -> Gathered:
+    """Stage what a reader yields.
+
+    where: names the file in errors.
+    strict: raise `InputError` at the first reject.
+    report: called after each item; what it raises stops the work.
+    """
+    found = Gathered(reasons={}, keys=[], records=[], messages=[], steps=[], tools={})
+    said: dict[str, tuple[str | None, ...]] = {}
+    for item in items:
+        if isinstance(item, Run):
+            found.read += item.records
+            found.keys.append(run_key(format_name, item))
+            found.records.append(item.records)
+            found.messages.append(len(item.messages))
+            found.steps.append(len(item.steps))
+            for tool in item.tools:
+                found.tools.setdefault(tool.name, tool)
+            task = task_id(item)
+            staged.run(source_id, item, task)
+            if task is not None:
+                row = (item.task_key, item.task_text, item.category, item.scenario, _reference(item))
+                if said.get(task) != row:
+                    if len(said) >= _TASKS_REMEMBERED:
+                        said.clear()
+                    said[task] = row
+                    staged.task((task, *row))
+        else:
+            _reject(found, item, staged, source_id=source_id, where=where, strict=strict)
+        if report:
+            report()
+    return found
+
+
+def _reject(found: Gathered, reject: Reject, staged: Staging, *, source_id: str, where: str, strict: bool) -> None:
+    if strict:
+        raise InputError(
+            f"A record cannot be read: {reject.reason}.",
+            where=f"{where}, {reject.place}",
+            todo="Mend the file, or import without the strict mode: the record is then kept among the rejects.",
+        )
+    found.read += reject.records
+    found.rejected += reject.records
+    kind = reject.reason.split(":", 1)[0][:120]
+    if kind in found.reasons or len(found.reasons) < _REASONS_COUNTED:
+        found.reasons[kind] = found.reasons.get(kind, 0) + 1
+    raw = None if reject.raw is None else clean(reject.raw)
+    staged.reject(source_id, Reject(place=reject.place, reason=clean(reject.reason), raw=raw, records=reject.records))
+
+
+def _reference(run: Run) -> str | None:
+    if run.reference is None:
+        return None
+    calls = [{"tool": call.tool, "arguments": msgspec.Raw(call.arguments_json or "null")} for call in run.reference]
+    return msgspec.json.encode(calls).decode()
