@@ -107,6 +107,19 @@ class ReferenceCall(msgspec.Struct, kw_only=True, gc=False):
     arguments_json: str | None = None
 
 
+class TaskReference(msgspec.Struct, kw_only=True):
+    """A task with the calls that its author expects, from a file that holds no run of it.
+
+    It counts no record: a reader says by a `Reject` why the record is no run.
+    """
+
+    task_key: str | None = None
+    task_text: str | None = None
+    category: str | None = None
+    scenario: str | None = None
+    reference: list[ReferenceCall] | None = None
+
+
 class Run(msgspec.Struct, kw_only=True):
     """One attempt of an agent at one task, as logged.
 
@@ -153,3 +166,7 @@ class Reject(msgspec.Struct, kw_only=True):
     reason: str
     raw: str | None = None
     records: int = 1
+
+
+Item = Run | Reject | TaskReference
+"""What a reader yields."""

@@ -14,7 +14,7 @@ import msgspec
 from poc.errors import InputError
 from poc.ingest.identity import RunKey, run_key, task_id
 from poc.ingest.staging import Staging, clean
-from poc.trajectory import Reject, Run, ToolSchema
+from poc.trajectory import Item, Reject, Run, TaskReference, ToolSchema
 
 _TASKS_REMEMBERED = 20_000
 _REASONS_KEPT = 20
@@ -52,7 +52,7 @@ class Gathered(msgspec.Struct, kw_only=True):
 
 
 def gather(
-    items: Iterable[Run | Reject],
+    items: Iterable[Item],
     staged: Staging,
     *,
     source_id: str,
@@ -78,15 +78,9 @@ def gather(
             found.steps.append(len(item.steps))
             for tool in item.tools:
                 found.tools.setdefault(tool.name, tool)
-            task = task_id(item)
-            staged.run(source_id, item, task)
-            if task is not None:
-                row = (item.task_key, item.task_text, item.category, item.scenario, _reference(item))
-                if said.get(task) != row:
-                    if len(said) >= _TASKS_REMEMBERED:
-                        said.clear()
-                    said[task] = row
-                    staged.task((task, *row))
+            staged.run(source_id, item, _task(item, staged, said))
+        elif isinstance(item, TaskReference):
+            _task(item, staged, said)
         else:
             _reject(found, item, staged, source_id=source_id, where=where, strict=strict)
         if report:
@@ -110,8 +104,21 @@ def _reject(found: Gathered, reject: Reject, staged: Staging, *, source_id: str,
     staged.reject(source_id, Reject(place=reject.place, reason=clean(reject.reason), raw=raw, records=reject.records))
 
 
-def _reference(run: Run) -> str | None:
-    if run.reference is None:
+def _task(item: Run | TaskReference, staged: Staging, said: dict[str, tuple[str | None, ...]]) -> str | None:
+    """The task's id. What is said of it is staged, unless just the same was said before."""
+    task = task_id(item)
+    if task is not None:
+        row = (item.task_key, item.task_text, item.category, item.scenario, _reference(item))
+        if said.get(task) != row:
+            if len(said) >= _TASKS_REMEMBERED:
+                said.clear()
+            said[task] = row
+            staged.task((task, *row))
+    return task
+
+
+def _reference(item: Run | TaskReference) -> str | None:
+    if item.reference is None:
         return None
-    calls = [{"tool": call.tool, "arguments": msgspec.Raw(call.arguments_json or "null")} for call in run.reference]
+    calls = [{"tool": call.tool, "arguments": msgspec.Raw(call.arguments_json or "null")} for call in item.reference]
     return msgspec.json.encode(calls).decode()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from poc.trajectory import Run
+from poc.trajectory import Run, TaskReference
 
 _UNIT, _RECORD, _ABSENT = "\x1f", "\x1e", "\x00"
 
@@ -67,7 +67,7 @@ class RunNames:
         return hashlib.blake2b(key.key + nth.to_bytes(8, "big"), digest_size=10).hexdigest()
 
 
-def task_id(run: Run) -> str | None:
+def task_id(run: Run | TaskReference) -> str | None:
     """The task's id, from the log's own key with the scenario (or text), else from the text; None without any."""
     text = run.scenario or run.task_text
     if run.task_key is None and text is None:

@@ -33,7 +33,7 @@ from poc.ingest.schemas import inferred_tools
 from poc.ingest.sources import Source, Unreadable
 from poc.ingest.spool import Spool
 from poc.ingest.staging import Staging, reader, staging
-from poc.trajectory import Reject, Run, ToolSchema
+from poc.trajectory import Item, Reject, ToolSchema
 from poc.workspace import Workspace
 
 Progress = Callable[[int, int | None, str], None]
@@ -131,7 +131,7 @@ def _reader_for(source: Source, format_name: str | None) -> Detected | InputErro
         return error
 
 
-def _guarded(source: Source, items: Iterator[Run | Reject]) -> Iterator[Run | Reject]:
+def _guarded(source: Source, items: Iterator[Item]) -> Iterator[Item]:
     """What a reader gives, and a reject where it cannot go on: other files are then read all the same."""
     begun = False
     while True:
@@ -180,7 +180,7 @@ class _Import:
         """Read one file into the staging."""
         fault = found if isinstance(found, InputError) else None
         reader = None if isinstance(found, InputError) else found.reader
-        items: Iterator[Run | Reject] = iter(())
+        items: Iterator[Item] = iter(())
         digest = _NOTHING
         apart: Apart | None = None
         with ThreadPoolExecutor(1) as aside:

@@ -21,6 +21,7 @@ OWN = {
     "mcp_jsonrpc": [],
     "openhands": ["openhands/*"],
     "atif": [],
+    "google_adk": ["google_adk/*"],
     "inspect_ai": ["inspect_ai/*", "anthropic_messages/docent_ctf_*"],
 }
 COUNTS = {

@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 
 from poc.errors import PocError
 from poc.ingest.sources import Source, accept
-from poc.trajectory import Reject, Run
+from poc.trajectory import Item
 
 GROUP = "poc.readers"
 
@@ -32,8 +32,8 @@ class Reader(Protocol):
         """How sure the reader is that the file is its own, 0..1, judged by its first bytes."""
         ...
 
-    def read(self, source: Source) -> Iterator[Run | Reject]:
-        """The runs and rejects of the file, in its order."""
+    def read(self, source: Source) -> Iterator[Item]:
+        """The runs and rejects of the file, in its order, and the reference calls of tasks of which it holds no run."""
         ...
 
 
