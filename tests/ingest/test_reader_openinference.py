@@ -9,7 +9,7 @@ import pytest
 from trace_tools import brief, micros, read, read_one, same_json
 
 from poc.ingest import import_logs
-from poc.trajectory import Usage
+from poc.trajectory import Outcome, Usage
 
 # Real files ----------------------------------------------------------------------------------------------
 
@@ -420,3 +420,32 @@ def test_cost(write):
 def test_retrievers_and_chains_are_no_steps(write):
     run = one(write, {"kind": "RETRIEVER", "input.value": "x", "output.value": "y"})
     assert (run.steps, run.metadata["other_spans"]) == ([], {"SomeTool": 1})
+
+
+@pytest.mark.parametrize("holder", ["evaluation", "annotation"])
+@pytest.mark.parametrize("prefix", ["", "trace."])
+def test_outcome_by_an_evaluation_on_a_span(write, holder, prefix):
+    key = f"{prefix}{holder}s"
+    said = {
+        "kind": "AGENT",
+        f"{key}.0.{holder}.name": "tone",
+        f"{key}.0.{holder}.score": 0.25,
+        f"{key}.1.{holder}.name": "correctness",
+        f"{key}.1.{holder}.label": "incorrect",
+        f"{key}.1.{holder}.annotator_kind": "HUMAN",
+    }
+    run = one(write, said)
+    assert run.outcome == Outcome(value=0.0, provenance="log:correctness (HUMAN)")
+    assert [score["name"] for score in run.metadata["scores"]] == ["tone", "correctness"]
+
+
+@pytest.mark.parametrize(
+    ("said", "model"),
+    [
+        ({"llm.request.model_name": "a", "llm.response.model_name": "b"}, "b"),
+        ({"llm.model_name": "c"}, "c"),
+        ({"llm.request.model_name": "a"}, "a"),
+    ],
+)
+def test_model(write, said, model):
+    assert one(write, {"kind": "LLM", **said}).model == model

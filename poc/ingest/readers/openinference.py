@@ -8,8 +8,9 @@ calls hold ``llm.input_messages.N``, ``llm.output_messages.N``, token counts
 (cached input is counted in) and ``llm.model_name``; tools ``tool.name``,
 ``input.value``, ``output.value``, and rarely a call id. ``tool.parameters`` is
 a schema for some instrumentors and the arguments for others. Phoenix's frames
-have the kind in a column ``span_kind``. Annotations live elsewhere and are not
-read. Run, records and the rest as in `otel_genai`.
+have the kind in a column ``span_kind``. Annotations and evaluations on a span are
+scores; those that Phoenix keeps in tables of its own are not here. Run, records
+and the rest as in `otel_genai`.
 """
 
 from __future__ import annotations

@@ -71,8 +71,8 @@ _REASONING = (
     "ai.usage.reasoningTokens",
     "ai.usage.outputTokenDetails.reasoningTokens",
 )
-_MODELS = ("gen_ai.response.model", "ai.response.model", "llm.response.model")
-_WANTED = ("gen_ai.request.model", "llm.model_name", "llm.request.model", "ai.model.id")
+_MODELS = ("gen_ai.response.model", "ai.response.model", "llm.response.model", "llm.response.model_name")
+_WANTED = ("gen_ai.request.model", "llm.model_name", "llm.request.model_name", "llm.request.model", "ai.model.id")
 _ABOUT = {
     "gen_ai.conversation.id": "conversation_id",
     "session.id": "session_id",
@@ -82,6 +82,9 @@ _ABOUT = {
     "gen_ai.task.id": "agent_task_id",
     "tag.tags": "tags",
 }
+_JUDGED = tuple(
+    (prefix + kind + "s", kind) for kind in ("evaluation", "annotation") for prefix in ("", "trace.", "session.")
+)
 _PHASE = re.compile(r"((?:tool|backend)\..+)\.(start|success|finish|error|retry)")
 _NUMBERED = re.compile(r"-\d+$")
 
@@ -181,13 +184,19 @@ def about(span: Span) -> dict[str, Any]:
 
 
 def scores(span: Span) -> list[Score]:
-    """Evaluations that a span carries (conventions from 1.38 on)."""
+    """Evaluations that a span carries (conventions from 1.38 on; OpenInference's, and its annotations)."""
     found: list[Score] = []
     for holder in [span.attributes, *(event.attributes for event in span.events)]:
         name = holder.get("gen_ai.evaluation.name")
         if isinstance(name, str):
             value = first(holder, "gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label")
             found.append(Score(name, value, "gen_ai.evaluation"))
+    for prefix, kind in _JUDGED:
+        for item in branches(span.attributes, prefix) if prefix + ".0." + kind + ".name" in span.attributes else ():
+            told = item.get(kind) if isinstance(item, dict) else None
+            if isinstance(told, dict):
+                value = first(told, "score", "label")
+                found.append(Score(str(told.get("name")), value, word(told.get("annotator_kind")) or kind))
     return found
 
 
