@@ -86,6 +86,11 @@ TRACES = {
     "weave": ([], []),
     "vercel_ai_sdk": (["vercel_ai_sdk/*"], []),
     "codex": (["codex_rollout/*"], []),
+    "openai_responses": ([], []),
+    "agents_sdk": (["openai_agents_sdk/*"], []),
+    "claude_code": (["claude_code/*"], []),
+    "anthropic_messages": ([], []),
+    "anthropic_managed": (["anthropic_managed_agents/*"], []),
 }
 
 
