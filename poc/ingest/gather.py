@@ -72,13 +72,14 @@ def gather(
     for item in items:
         if isinstance(item, Run):
             found.read += item.records
-            found.keys.append(run_key(format_name, item))
+            key = run_key(format_name, item)
+            found.keys.append(key)
             found.records.append(item.records)
             found.messages.append(len(item.messages))
             found.steps.append(len(item.steps))
             for tool in item.tools:
                 found.tools.setdefault(tool.name, tool)
-            staged.run(source_id, item, _task(item, staged, said))
+            staged.run(source_id, item, _task(item, staged, said), key.size)
         elif isinstance(item, TaskReference):
             _task(item, staged, said)
         else:

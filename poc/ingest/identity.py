@@ -16,16 +16,20 @@ from poc.trajectory import Run, TaskReference
 _UNIT, _RECORD, _ABSENT = "\x1f", "\x1e", "\x00"
 
 
-def fingerprint(run: Run) -> bytes:
-    """A digest of the run's messages and calls. Outcome, times and metadata are left out: exports add them later."""
+def fingerprint(run: Run) -> tuple[bytes, int]:
+    """A digest of the run's messages and calls, and how many characters they hold.
+
+    Outcome, times and metadata are left out: exports add them later.
+    """
     parts: list[str] = [run.task_key or _ABSENT, run.trial or _ABSENT]
     for message in run.messages:
-        parts += (message.role, message.content or _ABSENT)
+        parts.append(message.role)
+        parts.append(message.content or _ABSENT)
     parts.append(_RECORD)
     for step in run.steps:
         parts += (step.tool, step.arguments_raw or _ABSENT, step.result or _ABSENT)
     text = _UNIT.join(parts)
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16], len(text)
 
 
 class RunKey(NamedTuple):
@@ -34,15 +38,17 @@ class RunKey(NamedTuple):
     key: bytes
     content: bytes | None
     """The run's fingerprint where its own id is unique in the world and may come again with other content."""
+    size: int
+    """Characters of text in the run."""
 
 
 def run_key(format_name: str, run: Run) -> RunKey:
     """The run's key: of its format, its own id and, unless that id is unique in the world, its content."""
-    content = fingerprint(run)
+    content, size = fingerprint(run)
     named = _UNIT.join((format_name, run.native_id or _ABSENT)).encode("utf-8", "surrogatepass")
     if run.native_id_is_global:
-        return RunKey(hashlib.blake2b(named, digest_size=16).digest(), content)
-    return RunKey(hashlib.blake2b(named + content, digest_size=16).digest(), None)
+        return RunKey(hashlib.blake2b(named, digest_size=16).digest(), content, size)
+    return RunKey(hashlib.blake2b(named + content, digest_size=16).digest(), None, size)
 
 
 class RunNames:

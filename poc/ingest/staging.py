@@ -32,7 +32,7 @@ _USAGE = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 _NO_USAGE: tuple[int | None, ...] = (None,) * len(_USAGE)
 BATCH_BYTES = 24 << 20
 """Text held in memory before a batch is written."""
-BATCH_ROWS = 100_000
+BATCH_ROWS = 20_000
 
 # Columns of messages and steps stand in the order of the records' fields.
 TABLES: dict[str, pa.Schema] = {
@@ -97,8 +97,8 @@ class Staging:
         self._writers: dict[str, pa.ipc.RecordBatchStreamWriter] = {}
         self._weight = 0
 
-    def run(self, source_id: str, run: Run, task: str | None) -> int:
-        """Stage a run with its messages and steps; gives its number. The run is not to be changed afterwards."""
+    def run(self, source_id: str, run: Run, task: str | None, size: int) -> None:
+        """Stage a run with its messages and steps, `size` characters in all. It is not to be changed afterwards."""
         number = self.runs
         self.runs += 1
         usage = run.usage
@@ -124,18 +124,11 @@ class Staging:
                 msgspec.json.encode(run.metadata).decode() if run.metadata else None,
             )
         )
-        size = 500
-        for message in run.messages:
-            if message.content is not None:
-                size += len(message.content)
-        for step in run.steps:
-            size += 2 * len(step.arguments_raw or "") + len(step.result or "")
         for table, rows, new in (("messages", self._messages, run.messages), ("steps", self._steps, run.steps)):
             if new:
                 rows += new
                 self._of[table].append((number, len(new)))
-        self._weigh(size)
-        return number
+        self._weigh(size + 500)
 
     def task(self, row: tuple[Any, ...]) -> None:
         """Stage what a run says of its task, in the order of the table's columns."""

@@ -28,6 +28,7 @@ from poc.trajectory import Reject, Run
 NAME = "openai_chat"
 VERSION = 1
 
+_HOLD_MESSAGES = frozenset(chat_runs.MESSAGE_KEYS)
 _RUN_LISTS = ("simulations", "runs", "trajectories", "conversations", "data")
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 Fields = dict[str, msgspec.Raw]
@@ -60,7 +61,7 @@ def apart(source: Source) -> bool:
         return False
     for line in source.sample.removeprefix(b"\xef\xbb\xbf").splitlines()[:20]:
         fields = _fields(line.strip())
-        if fields is not None and not any(key in fields for key in chat_runs.MESSAGE_KEYS):
+        if fields is not None and _HOLD_MESSAGES.isdisjoint(fields):
             return False  # a header, or a single message
     return True
 
@@ -78,10 +79,13 @@ class _Reading:
         """One top-level value of the file."""
         fields = _fields(value.raw)
         if fields is not None:
+            if not _HOLD_MESSAGES.isdisjoint(fields):  # the usual case
+                yield from self._record(value.place, value.raw, fields=fields)
+                return
             if first and not self.part and fields and fields.keys() <= {"metadata", "meta", "info", "config"}:
                 self.header = msgspec.json.decode(value.raw)
                 return
-            if "role" in fields and not any(key in fields for key in chat_runs.MESSAGE_KEYS):
+            if "role" in fields:
                 if self.part:
                     raise NotApart
                 self.loose_place = self.loose_place or value.place
@@ -123,7 +127,7 @@ class _Reading:
         if fields is None:  # broken: only a list of whole runs inside it is worth looking for
             known, broken = jsonstream.members(raw)
         runs = next((key for key in _RUN_LISTS if bytes(known.get(key, b""))[:1] == b"["), None)
-        if runs is None or depth >= 4 or any(key in known for key in chat_runs.MESSAGE_KEYS):
+        if runs is None or depth >= 4 or not _HOLD_MESSAGES.isdisjoint(known):
             yield from self._record(place, raw, fields=fields)
             return
         inside = bytes(known[runs])

@@ -33,6 +33,7 @@ _STARTED = ("started_at", "start_time", "created_at", "timestamp")
 _ENDED = ("ended_at", "end_time", "finished_at")
 _DURATION = ("duration_s", "duration")
 _COST = ("cost_usd", "agent_cost", "cost")
+_TEXTS = frozenset(("trial", *_CATEGORY, "task_text", "scenario", "framework", "model"))
 _MORE = frozenset((*_STARTED, *_ENDED, *_DURATION, *_COST, "usage", "tools", "functions"))
 
 
@@ -69,14 +70,15 @@ def build(run: Run, fields: dict[str, Raw], tau2: Tau2File | None) -> None:
 
 
 def _common(run: Run, values: dict[str, Any]) -> None:
-    run.native_id = _word(_take(values, _NATIVE))
+    run.native_id = _take(values, _NATIVE)
     run.native_id_is_global = run.native_id is not None and _UUID.fullmatch(run.native_id) is not None
-    run.task_key = _word(_take(values, _TASK_KEY))
-    run.trial = _word(_take(values, ("trial",)))
-    run.category = _word(_take(values, _CATEGORY))
-    for name in ("task_text", "scenario", "framework", "model"):
-        if isinstance(values.get(name), str) and values[name]:
-            setattr(run, name, values.pop(name))
+    run.task_key = _take(values, _TASK_KEY)
+    if not _TEXTS.isdisjoint(values):
+        run.trial = _take(values, ("trial",))
+        run.category = _take(values, _CATEGORY)
+        for name in ("task_text", "scenario", "framework", "model"):
+            if isinstance(values.get(name), str) and values[name]:
+                setattr(run, name, values.pop(name))
     if run.native_id is None and run.task_key is not None:
         run.native_id = run.task_key if run.trial is None else f"{run.task_key}/{run.trial}"
     for name in _OUTCOME:
@@ -197,11 +199,12 @@ def _no_messages(fields: dict[str, Raw]) -> str:
     return f"no list of messages here (fields: {known})"
 
 
-def _take(values: dict[str, Any], names: tuple[str, ...]) -> Any:
+def _take(values: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    """The first of the names that holds an id or a name, as text; it is taken out of `values`."""
     for name in names:
-        value = values.get(name)
-        if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
-            return values.pop(name)
+        if name in values and (word := _word(values[name])) is not None:
+            del values[name]
+            return word
     return None
 
 
