@@ -175,10 +175,12 @@ def test_model_calls_by_name(write, name):
     assert (run.model, run.usage) == ("m-2", Usage(input_tokens=3, output_tokens=4))
 
 
-def test_anthropic_counts_cached_input_apart(write):
-    usage = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 20}
+@pytest.mark.parametrize(("cached", "stored", "into"), [(90, 20, 120), (0, 0, 10), (0, 20, 30)])
+def test_anthropic_counts_cached_input_apart(write, cached, stored, into):
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    usage |= {"cache_read_input_tokens": cached, "cache_creation_input_tokens": stored}
     run = alone(write, "anthropic.Messages.create", summary={"usage": {"claude": usage}})
-    assert (run.model, run.usage) == ("claude", Usage(input_tokens=120, output_tokens=5, cached_tokens=90))
+    assert (run.model, run.usage) == ("claude", Usage(input_tokens=into, output_tokens=5, cached_tokens=cached))
 
 
 @pytest.mark.parametrize(

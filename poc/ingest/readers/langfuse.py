@@ -27,7 +27,7 @@ from poc.ingest.readers.decoding import Head, elements, glimpse, members
 from poc.ingest.readers.nodes import Kind, Node, Score, answered, called_with, tokens
 from poc.ingest.readers.pieces import Piece, objects
 from poc.ingest.readers.rows import columns_of, is_csv, rows
-from poc.ingest.readers.said import Asked, Said, messages, opened
+from poc.ingest.readers.said import Asked, Said, messages, opened, unquoted
 from poc.ingest.readers.span_facts import about, node_of
 from poc.ingest.readers.span_files import by_trace
 from poc.ingest.readers.spans import Span
@@ -217,7 +217,7 @@ def _node(place: str, value: dict[str, Any], position: int) -> tuple[Node, dict[
     )
     typed = _KINDS.get(str(value.get("type")))
     node = node_of(span, position, typed)
-    asked, answer = _plain(value.get("input")), _plain(value.get("output"))
+    asked, answer = unquoted(value.get("input")), unquoted(value.get("output"))
     if node.kind == "tool":
         if asked not in (None, ""):
             node.arguments = called_with(asked)
@@ -240,11 +240,6 @@ def _node(place: str, value: dict[str, Any], position: int) -> tuple[Node, dict[
     if node.kind == "agent" and node.agent is None:
         node.agent = node.name or None
     return node, about(span)
-
-
-def _plain(value: Any) -> Any:
-    """A text that was stored as JSON comes in quotes; objects stay as they are written."""
-    return opened(value) if isinstance(value, str) and value[:1] == '"' else value
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from poc.ingest.readers.assembly import number, word
 from poc.ingest.readers.decoding import Head, elements, glimpse, members
 from poc.ingest.readers.nodes import Kind, Node, Score, answered, called_with, tokens_of
 from poc.ingest.readers.pieces import Piece, objects
-from poc.ingest.readers.said import messages, opened
+from poc.ingest.readers.said import messages, opened, unquoted
 from poc.ingest.readers.span_facts import about, node_of
 from poc.ingest.readers.span_files import by_trace, first_span, traces
 from poc.ingest.readers.spans import Span, is_span, read_span
@@ -192,7 +192,7 @@ def _node(span: Span, position: int) -> Node:
         if asked is not None:
             node.arguments = called_with(a["mlflow.spanInputs"])
         if answer is not None:
-            found = answered(answer if isinstance(answer, str) else a["mlflow.spanOutputs"])
+            found = answered(unquoted(a["mlflow.spanOutputs"]))
             node.result, node.has_result = found.text, True
             node.call_id = node.call_id or found.call_id
             node.failed = found.failed or node.failed

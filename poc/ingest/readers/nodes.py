@@ -131,11 +131,17 @@ def tokens_of(usage: Any) -> Usage | None:
         _any(usage, "input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "prompt_token_count"),
         _any(usage, "output_tokens", "completion_tokens", "outputTokens", "completionTokens", "candidates_token_count"),
         total=_any(usage, "total_tokens", "totalTokens", "total_token_count"),
-        cached=_any(usage, "cache_read_input_tokens", "cachedInputTokens", "cached_content_token_count")
-        or _any(into, "cached_tokens", "cache_read", "cacheReadTokens"),
-        stored=_any(usage, "cache_creation_input_tokens") or _any(into, "cache_creation", "cacheWriteTokens"),
-        reasoning=_any(usage, "reasoning_tokens", "reasoningTokens", "thoughts_token_count")
-        or _any(out, "reasoning_tokens", "reasoning", "reasoningTokens"),
+        # 0 is an answer: only what is not there is looked for elsewhere.
+        cached=_any(
+            {**into, **usage},
+            *("cache_read_input_tokens", "cachedInputTokens", "cached_content_token_count"),
+            *("cached_tokens", "cache_read", "cacheReadTokens"),
+        ),
+        stored=_any({**into, **usage}, "cache_creation_input_tokens", "cache_creation", "cacheWriteTokens"),
+        reasoning=_any(
+            {**out, **usage},
+            *("reasoning_tokens", "reasoningTokens", "thoughts_token_count", "reasoning"),
+        ),
         # Anthropic's own names stand for its own way of counting.
         fresh_only="cache_read_input_tokens" in usage and "prompt_tokens" not in usage and "total_tokens" not in usage,
     )

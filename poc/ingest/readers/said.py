@@ -93,6 +93,16 @@ def opened(value: Any) -> Any:
     return value
 
 
+def unquoted(value: Any) -> Any:
+    """The text that a JSON text in quotes stands for, as it was before it was stored; anything else as it is."""
+    if not isinstance(value, str) or value[:1] != '"':
+        return value
+    try:
+        return msgspec.json.decode(value, type=str)
+    except _ERRORS:
+        return value
+
+
 def messages(value: Any, role: Role = "user") -> list[Said]:
     """The messages in a request or an answer; a bare text is one message of `role`."""
     return list(_read(opened(value), role, 0))

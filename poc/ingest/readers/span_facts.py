@@ -14,7 +14,7 @@ from typing import Any
 
 from poc.ingest.readers.assembly import number, word
 from poc.ingest.readers.nodes import Kind, Node, Score, answered, called_with, tokens
-from poc.ingest.readers.said import opened
+from poc.ingest.readers.said import opened, unquoted
 from poc.ingest.readers.span_said import answer, asked, branches, first
 from poc.ingest.readers.spans import Span
 
@@ -260,7 +260,7 @@ def _tool(node: Node, span: Span, called: str | None) -> None:
     node.arguments = called_with(raw, names)
     key = next((key for key in _RESULTS if a.get(key) is not None), None)
     if key is not None:
-        result = opened(a[key]) if key in _QUOTED and str(a[key])[:1] == '"' else a[key]
+        result = unquoted(a[key]) if key in _QUOTED else a[key]
     if result is not None:
         answer = answered(result)
         node.result, node.has_result = answer.text, True
