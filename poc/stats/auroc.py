@@ -9,7 +9,7 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
-from scipy import optimize, stats
+import scipy  # loads its parts when they are first used
 
 from poc.errors import InputError
 from poc.stats.interval import Interval, checked_confidence, finite
@@ -68,9 +68,9 @@ def auroc(
             )
     m, n = int(hit.sum()), int((~hit).sum())
     # Structural components by midranks: Sun & Xu (2014), IEEE Signal Process. Lett. 21:1389-1393.
-    ranks = stats.rankdata(score)
-    v10 = (ranks[hit] - stats.rankdata(score[hit])) / n
-    v01 = 1 - (ranks[~hit] - stats.rankdata(score[~hit])) / m
+    ranks = scipy.stats.rankdata(score)
+    v10 = (ranks[hit] - scipy.stats.rankdata(score[hit])) / n
+    v01 = 1 - (ranks[~hit] - scipy.stats.rankdata(score[~hit])) / m
     area = float(v10.mean())
     size = len(names)
     per10 = np.bincount(code[hit], weights=v10 - area, minlength=size)
@@ -84,11 +84,11 @@ def auroc(
     df = min(i10, i01) - 1
     if 0 < area < 1 and variance > 1e-12:
         centre = math.log(area / (1 - area))
-        half = float(stats.t.ppf((1 + confidence) / 2, df)) * math.sqrt(variance) / (area * (1 - area))
+        half = float(scipy.stats.t.ppf((1 + confidence) / 2, df)) * math.sqrt(variance) / (area * (1 - area))
         return Interval(
             area, _expit(centre - half), _expit(centre + half), size, "clustered DeLong, logit (Obuchowski)"
         )
-    low, high = _newcombe(area, i10, i01, float(stats.norm.ppf((1 + confidence) / 2)))
+    low, high = _newcombe(area, i10, i01, float(scipy.stats.norm.ppf((1 + confidence) / 2)))
     return Interval(area, low, high, size, "Newcombe method 5 on clusters")
 
 
@@ -110,6 +110,6 @@ def _newcombe(area: float, m: int, n: int, z: float) -> tuple[float, float]:
     def gap_high(true: float) -> float:
         return true - area - z * error(true)
 
-    low = 0.0 if area <= 0 else float(optimize.brentq(gap_low, 0.0, area - 1e-12))  # type: ignore[arg-type]
-    high = 1.0 if area >= 1 else float(optimize.brentq(gap_high, area + 1e-12, 1.0))  # type: ignore[arg-type]
+    low = 0.0 if area <= 0 else float(scipy.optimize.brentq(gap_low, 0.0, area - 1e-12))  # type: ignore[arg-type]
+    high = 1.0 if area >= 1 else float(scipy.optimize.brentq(gap_high, area + 1e-12, 1.0))  # type: ignore[arg-type]
     return max(0.0, low), min(1.0, high)

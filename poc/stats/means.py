@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from scipy import stats
+import scipy  # loads its parts when they are first used
 
 from poc.errors import InputError
 from poc.stats.interval import Interval, checked_confidence, finite
@@ -60,7 +60,7 @@ def mean_difference(differences: Iterable[float], *, confidence: float = 0.95, b
             return Interval(estimate, None, None, 1, "one task: no bounds")
         return Interval(estimate, -float(bound), float(bound), 1, "one task: the whole range")
     centre, error = adjusted_mean(values)
-    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * error
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1)) * error
     # At low confidence the shrunken centre could leave the estimate outside.
     low, high = min(centre - half, estimate), max(centre + half, estimate)
     if bound is not None:
@@ -110,7 +110,7 @@ def ratio_of_geometric_means(
     error = float(logs.std(ddof=1)) / math.sqrt(n)
     if error <= 1e-12:
         return Interval(estimate, None, None, n, "all ratios equal: no bounds")
-    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * error
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1)) * error
     centre = float(logs.mean())
     # Beyond e^700 a float ends; such a bound says nothing anyway.
     if abs(centre) + half > 700:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
-from scipy import stats
+import scipy  # loads its parts when they are first used
 
 from poc.errors import InputError
 from poc.stats.interval import finite
@@ -39,7 +39,7 @@ def mcnemar_exact(better: int, worse: int) -> TestResult:
     if better < 0 or worse < 0:
         raise InputError("Counts of pairs cannot be negative.", todo="Give how many pairs rose and how many fell.")
     n = better + worse
-    p_value = 1.0 if n == 0 else float(stats.binomtest(better, n, 0.5).pvalue)
+    p_value = 1.0 if n == 0 else float(scipy.stats.binomtest(better, n, 0.5).pvalue)
     return TestResult(min(p_value, 1.0), n, "exact McNemar")
 
 

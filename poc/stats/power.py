@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
-from scipy import optimize, stats
+import scipy  # loads its parts when they are first used
 
 from poc.errors import InputError
 
@@ -85,11 +85,11 @@ def power_of(
     sd = variance.sd(repeats)
     if sd == 0:
         return 1.0 if difference else alpha / 2
-    edge = float(stats.t.ppf(1 - alpha / 2, n_tasks - 1))
+    edge = float(scipy.stats.t.ppf(1 - alpha / 2, n_tasks - 1))
     shift = abs(difference) / sd * math.sqrt(n_tasks)
     if shift > 37:  # the noncentral t of SciPy gives up there; the power is 1 to double precision
         return 1.0
-    return float(stats.nct.sf(edge, n_tasks - 1, shift))
+    return float(scipy.stats.nct.sf(edge, n_tasks - 1, shift))
 
 
 def detectable_difference(
@@ -112,7 +112,7 @@ def detectable_difference(
     def short(difference: float) -> float:
         return power_of(difference, n_tasks, repeats, variance=variance, alpha=alpha) - power
 
-    return float(optimize.brentq(short, 0.0, 1.0, xtol=1e-6))  # type: ignore[arg-type]
+    return float(scipy.optimize.brentq(short, 0.0, 1.0, xtol=1e-6))  # type: ignore[arg-type]
 
 
 def tasks_needed(

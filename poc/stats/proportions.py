@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scipy import stats
+import scipy  # loads its parts when they are first used
 
 from poc.errors import InputError
 from poc.stats.interval import Interval, checked_confidence
@@ -20,7 +20,7 @@ def wilson(successes: int, n: int, *, confidence: float = 0.95) -> Interval:
         raise InputError(f"{successes} successes of {n} cannot be.", todo="Give 0 <= successes <= n.")
     if n == 0:
         return Interval(None, None, None, 0, "no units")
-    ends = stats.binomtest(successes, n).proportion_ci(confidence, method="wilson")
+    ends = scipy.stats.binomtest(successes, n).proportion_ci(confidence, method="wilson")
     return Interval(successes / n, float(ends.low), float(ends.high), n, "Wilson score")
 
 
@@ -35,5 +35,5 @@ def clopper_pearson(successes: int, n: int, *, confidence: float = 0.95) -> Inte
         raise InputError(f"{successes} successes of {n} cannot be.", todo="Give 0 <= successes <= n.")
     if n == 0:
         return Interval(None, None, None, 0, "no units")
-    ends = stats.binomtest(successes, n).proportion_ci(confidence, method="exact")
+    ends = scipy.stats.binomtest(successes, n).proportion_ci(confidence, method="exact")
     return Interval(successes / n, float(ends.low), float(ends.high), n, "Clopper-Pearson exact")
