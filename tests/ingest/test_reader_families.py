@@ -22,6 +22,7 @@ OWN = {
     "openhands": ["openhands/*"],
     "atif": [],
     "google_adk": ["google_adk/*"],
+    "langgraph": [],
     "inspect_ai": ["inspect_ai/*", "anthropic_messages/docent_ctf_*"],
 }
 COUNTS = {
