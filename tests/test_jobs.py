@@ -242,3 +242,21 @@ def test_progress_is_only_reported_inside_a_job(tmp_path, monkeypatch):
     left = msgspec.json.decode((tmp_path / "progress.json").read_bytes(), type=jobs.Progress)
     assert (left.done, left.total, left.fraction) == (1, None, None)
     assert [file.name for file in tmp_path.iterdir()] == ["progress.json"]
+
+
+def test_progress_tells_the_pace_and_the_time_left(tmp_path, monkeypatch):
+    """Measured from the first report on; too early to tell at first, and nothing is left at the end."""
+    monkeypatch.setenv(jobs.JOB_DIRECTORY, str(tmp_path))
+    monkeypatch.setattr(progress, "_last_report", 0.0)
+    monkeypatch.setattr(progress, "_first", None)
+    clock = iter([100.0, 100.5, 104.0, 110.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+
+    def told(done):
+        jobs.report_progress(done, 100, unit="bytes")
+        return msgspec.json.decode((tmp_path / "progress.json").read_bytes(), type=jobs.Progress)
+
+    assert (told(10).per_s, told(11).per_s) == (None, None)
+    word = told(50)
+    assert (word.unit, word.per_s, word.seconds_left) == ("bytes", 10.0, 5.0)
+    assert told(100).seconds_left is None

@@ -13,13 +13,21 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 import typer
 from pydantic import BaseModel, ValidationError
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 from rich.table import Table
 
 from poc import jobs
@@ -105,11 +113,13 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
 class Bar:
     """Progress on stderr where that is a terminal, and for the app where the command runs as a job."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, *, unit: Literal["bytes"] | None = None) -> None:
+        self._unit: Literal["bytes"] | None = unit
         self._rich = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f} %"),
+            *((DownloadColumn(), TransferSpeedColumn()) if unit == "bytes" else ()),
             TimeRemainingColumn(),
             console=Console(stderr=True),
             disable=not sys.stderr.isatty(),
@@ -130,7 +140,7 @@ class Bar:
         """Show that `done` of `total` (None: unknown) is done."""
         if self._task is not None:
             self._rich.update(self._task, completed=done, total=total, description=note or self._title)
-        jobs.report_progress(done, total, note)
+        jobs.report_progress(done, total, note, unit=self._unit)
 
 
 def table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:

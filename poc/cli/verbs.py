@@ -66,7 +66,7 @@ def import_(
 
     Example: `poc import results.json traces.jsonl --workspace team.duckdb`
     """
-    with Bar("Importing") as bar:
+    with Bar("Importing", unit="bytes") as bar:
         result = api.import_logs(
             api.open(workspace),
             list(paths),

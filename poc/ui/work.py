@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from poc import api, jobs
-from poc.ui.show import DASH, error, guarded, number
+from poc.ui.show import DASH, duration, error, guarded, number, size
 from poc.ui.words import named, note, say
 
 _EVERY_S = 0.7
@@ -44,7 +44,8 @@ def watched(workspace: api.Workspace, verb: str, *, grace_s: float = 20.0) -> jo
     if st.session_state.get(_key(verb)) != job.job_id:
         return None
     if state == "cancelled":
-        st.info(say("work.cancelled", work=named("verb", verb)), icon=":material/cancel:")
+        kept = "work.cancelled_import" if verb == "import" else "work.cancelled"
+        st.info(say(kept, work=named("verb", verb)), icon=":material/cancel:")
         return None
     problem = job.error
     if problem is not None:
@@ -91,7 +92,7 @@ def _live(job_id: str, job: jobs.Job, grace_s: float) -> None:
             count = number(progress.done) if progress and progress.done else DASH
             st.progress(0.0, text=f"{said} ({count})")
         else:
-            st.progress(share, text=f"{said} ({share:.0%})")
+            st.progress(share, text=" · ".join([f"{said} ({share:.0%})", *_pace(progress)]))
         if job.cancel_requested:
             st.caption(say("work.stopping"))
             st.button(say("work.kill"), key=f"kill-{job_id}", on_click=stop, args=[job], kwargs={"force": True})
@@ -104,6 +105,20 @@ def _live(job_id: str, job: jobs.Job, grace_s: float) -> None:
                 args=[job],
                 kwargs={"grace_s": grace_s},
             )
+
+
+def _pace(progress: jobs.Progress | None) -> list[str]:
+    """How much is done, how fast it goes, and how long the rest takes."""
+    if progress is None:
+        return []
+    told: list[str] = []
+    if progress.unit == "bytes" and progress.total:
+        told.append(say("work.of", done=size(progress.done), total=size(progress.total)))
+        if progress.per_s:
+            told.append(say("work.per_second", amount=size(progress.per_s)))
+    if progress.seconds_left is not None:
+        told.append(say("work.left", time=duration(progress.seconds_left)))
+    return told
 
 
 def _key(verb: str) -> str:
