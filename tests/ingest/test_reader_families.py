@@ -23,6 +23,7 @@ OWN = {
     "atif": [],
     "google_adk": ["google_adk/*"],
     "langgraph": [],
+    "deepeval": ["langgraph/deepeval_*"],
     "inspect_ai": ["inspect_ai/*", "anthropic_messages/docent_ctf_*"],
 }
 COUNTS = {
