@@ -28,6 +28,8 @@ _BLANK = re.compile(rb"[\s,]*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SCALAR = re.compile(rb"[^\s,\[\]{}\"]+")
 _BETWEEN = re.compile(rb"[^\[{]+")
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
+_LONGEST = 1 << 28
 _OPEN = {ord("["): ord("]"), ord("{"): ord("}")}
 _JSON_ERRORS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError)
 
@@ -45,10 +47,17 @@ def layout(source: Source) -> Layout:
     if not source.whole:
         lines = lines[:-1]  # the last one is cut
     if len(lines) < 2:
-        return "documents"
+        return "lines" if not source.whole and _is_long_line(source) else "documents"
     looked_at = lines[:50]
     complete = sum(_is_record(line) for line in looked_at)
     return "lines" if complete * 2 >= len(looked_at) else "documents"
+
+
+def _is_long_line(source: Source) -> bool:
+    """Whether the file's first line, longer than the sample, is a record and another one follows."""
+    with source.open() as file:
+        first, then = file.readline(_LONGEST), file.read(1 << 16)
+    return bool(then.strip()) and then.lstrip()[:1] in (b"{", b"[") and _is_record(first)
 
 
 def values(source: Source) -> Iterator[Value]:
@@ -94,6 +103,15 @@ def value_end(data: bytes, start: int) -> int | None:
     if data[start] not in b'[{"':
         scalar = _SCALAR.match(data, start)
         return scalar.end() if scalar else start + 1
+    if data[start] in _OPEN:
+        try:
+            msgspec.json.decode(memoryview(data)[start:], type=msgspec.Raw)
+            return len(data.rstrip())
+        except _JSON_ERRORS as error:  # the parser finds the end of a sound value much faster than we do
+            told = _TRAILING.search(str(error))
+            end = start + len(data[start : start + int(told[1]) - 1].rstrip()) if told else 0
+            if end > start and data[end - 1] == _OPEN[data[start]]:
+                return end
     expected: list[int] = []
     for token in _TOKEN.finditer(data, start):
         first = data[token.start()]
