@@ -43,7 +43,6 @@ LOGS = Path(__file__).resolve().parents[3] / "shared" / "logs"
 GOAL = 4.0
 _ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{6}(?=[0-9a-f]{26}(?![0-9a-f])|[0-9a-f]{2}-[0-9a-f]{4}-[0-9a-f]{4}-)")
 """The beginning of an id of 32 hex digits or of a UUID."""
-CHUNKS = "one value"
 
 
 class Grown(NamedTuple):
@@ -79,7 +78,9 @@ def copies(text: bytes, count: int) -> Iterator[bytes]:
 def as_list(raw: bytes, count: int) -> bytes | None:
     """A list with as many times the elements."""
     inner = raw.strip()
-    return b"[" + b",".join(copies(inner[1:-1], count)) + b"]" if inner[:1] == b"[" and len(documents(raw)) == 1 else None
+    return (
+        b"[" + b",".join(copies(inner[1:-1], count)) + b"]" if inner[:1] == b"[" and len(documents(raw)) == 1 else None
+    )
 
 
 def as_lines(raw: bytes, count: int) -> bytes | None:
@@ -253,7 +254,13 @@ def made() -> dict[str, bytes]:
     ]
     parts = [{"type": "step-start"}, {"type": "text", "text": TALK}]
     parts += [{"type": "tool-look", "toolCallId": "c1", "state": "output-available", "input": {"a": 1}, "output": TALK}]
-    chat = {"id": "x", "messages": [{"id": "m", "role": "user", "parts": parts[1:2]}, {"id": "n", "role": "assistant", "parts": parts}]}
+    chat = {
+        "id": "x",
+        "messages": [
+            {"id": "m", "role": "user", "parts": parts[1:2]},
+            {"id": "n", "role": "assistant", "parts": parts},
+        ],
+    }
     return {
         "weave.jsonl": lines(
             [
@@ -262,10 +269,24 @@ def made() -> dict[str, bytes]:
                 weave(3, 1, "look_tool", {"a": 1}, TALK),
             ]
         ),
-        "atif.json": lines([{"schema_version": "ATIF-v1.6", "session_id": "s", "agent": {"name": "a"}, "steps": steps}]),
-        "bfcl.json": lines([{"id": "simple_1", "result": [{"look": json.dumps({"city": TALK})}], "input_token_count": 9, "output_token_count": 9}] * 3),
+        "atif.json": lines(
+            [{"schema_version": "ATIF-v1.6", "session_id": "s", "agent": {"name": "a"}, "steps": steps}]
+        ),
+        "bfcl.json": lines(
+            [
+                {
+                    "id": "simple_1",
+                    "result": [{"look": json.dumps({"city": TALK})}],
+                    "input_token_count": 9,
+                    "output_token_count": 9,
+                }
+            ]
+            * 3
+        ),
         "crewai.json": json.dumps([{**crew, "status": "started"}, {**crew, "status": "completed"}]).encode(),
-        "mcp.jsonl": lines([{"direction": "client_to_server", "message": ask}, {"direction": "server_to_client", "message": tell}]),
+        "mcp.jsonl": lines(
+            [{"direction": "client_to_server", "message": ask}, {"direction": "server_to_client", "message": tell}]
+        ),
         "responses.json": lines([{"input": response, "model": "m"}] * 2),
         "ui-messages.jsonl": lines([chat, chat]),
     }
@@ -297,13 +318,15 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true", help="one reading of each under cProfile instead")
     options = parser.parse_args()
     found: list[tuple[float, str]] = []
-    print(f"{'format':18} {'file':44} {'grown by':12} {'MB/s':>7} {'json':>7} {'msgspec':>8}  times slower (json, msgspec)")
+    print(
+        f"{'format':18} {'file':44} {'grown by':12} {'MB/s':>7} {'json':>7} {'msgspec':>8}  json/ours msgspec/ours"
+    )
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         for name, path in candidates(options.logs, folder):
             if (options.format and name not in options.format) or (options.file and options.file not in path.name):
                 continue
-            grown = grow(path, name, int(options.mb * 1e6), folder / ".." / folder.name)
+            grown = grow(path, name, int(options.mb * 1e6), folder)
             if options.profile:
                 profile(grown, name)
                 continue
