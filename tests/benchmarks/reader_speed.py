@@ -164,18 +164,6 @@ def runs(path: Path, name: str) -> int:
 # Measuring -----------------------------------------------------------------------------------------------
 
 
-def parse(path: Path, times: int, loads: Callable[[bytes], Any]) -> None:
-    """Plain parsing of all that is in the file."""
-    for _ in range(times):
-        raw = path.read_bytes()
-        try:
-            loads(raw)
-        except ValueError:
-            for line in raw.splitlines():
-                if line.strip():
-                    loads(line)
-
-
 def read(path: Path, times: int, name: str) -> None:
     """Our reader, from opening to the last run."""
     for _ in range(times):
@@ -185,11 +173,9 @@ def read(path: Path, times: int, name: str) -> None:
 
 def measure(grown: Grown, name: str, rounds: int) -> Speed:
     """Medians of as many rounds, all contestants in each."""
-    whole = b""
-    with grown.path.open("rb") as file:
-        whole = file.read()
-    is_json = bool(documents(whole))
-    lines = is_json and len(documents(whole)) > 1
+    whole = grown.path.read_bytes()
+    values = len(documents(whole))
+    is_json, lines = values > 0, values > 1
     contestants: dict[str, Callable[[], None]] = {"reader": lambda: read(grown.path, grown.times, name)}
     if is_json:
         for label, loads in (("stdlib", json.loads), ("msgspec", msgspec.json.decode)):
@@ -318,9 +304,7 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true", help="one reading of each under cProfile instead")
     options = parser.parse_args()
     found: list[tuple[float, str]] = []
-    print(
-        f"{'format':18} {'file':44} {'grown by':12} {'MB/s':>7} {'json':>7} {'msgspec':>8}  json/ours msgspec/ours"
-    )
+    print(f"{'format':18} {'file':44} {'grown by':12} {'MB/s':>7} {'json':>7} {'msgspec':>8}  json/ours msgspec/ours")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         for name, path in candidates(options.logs, folder):
