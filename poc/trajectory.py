@@ -128,6 +128,7 @@ class Run(msgspec.Struct, kw_only=True):
     the source records that this run stands for (1 for a chat, n for a table).
     `zone_in_log` is False when times carried no zone (they are then stored as
     if UTC), None when there were no times. `place` says where the run was read.
+    `shares` are the records by file, where several files were read together.
     """
 
     place: str
@@ -153,19 +154,22 @@ class Run(msgspec.Struct, kw_only=True):
     tools: list[ToolSchema] = []
     reference: list[ReferenceCall] | None = None
     metadata: dict[str, Any] = {}
+    shares: list[int] = []
 
 
 class Reject(msgspec.Struct, kw_only=True):
     """A record that could not be read, kept with its place and reason.
 
     `records` is 0 when only a part of a run was unreadable and the run itself
-    was kept; then it is not counted among the rejected records.
+    was kept; then it is not counted among the rejected records. `file` counts
+    from 0 where several files were read together.
     """
 
     place: str
     reason: str
     raw: str | None = None
     records: int = 1
+    file: int = 0
 
 
 Item = Run | Reject | TaskReference

@@ -229,9 +229,9 @@ def main() -> int:
         found = gather(
             READERS[stretch.format].read(part),
             staged,
-            source_id="",
+            source_ids=[""],
             format_name=stretch.format,
-            where=stretch.path,
+            where=[stretch.path],
             report=report,
         )
         staged.finish()

@@ -7,7 +7,7 @@ format and nothing of the workspace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -32,6 +32,10 @@ class Gathered(msgspec.Struct, kw_only=True):
     messages: list[int] = []
     steps: list[int] = []
     tools: dict[str, ToolSchema] = {}
+    shares: list[list[int]] = []
+    """Records by file, where several were read together: an entry a run."""
+    refused: dict[int, dict[str, int]] = {}
+    """Of the files after the first: how often a record was rejected for which reason, and under "" how many records."""
 
     def add(self, other: Gathered) -> None:
         """Take in what the next part of the file held."""
@@ -45,9 +49,15 @@ class Gathered(msgspec.Struct, kw_only=True):
         self.steps += other.steps
         self.tools = {**other.tools, **self.tools}
 
-    def commonest_reasons(self) -> dict[str, int]:
-        """The commonest reasons of rejects and how often each came."""
-        ranked = sorted(self.reasons.items(), key=lambda item: -item[1])
+    def rejected_in(self, file: int) -> int:
+        """Records of one of the files that were rejected."""
+        of_others = {other: counts[""] for other, counts in self.refused.items()}
+        return of_others.get(file, 0) if file else self.rejected - sum(of_others.values())
+
+    def commonest_reasons(self, file: int = 0) -> dict[str, int]:
+        """The commonest reasons of rejects in one of the files and how often each came."""
+        reasons = self.refused.get(file, {}) if file else self.reasons
+        ranked = sorted(((reason, times) for reason, times in reasons.items() if reason), key=lambda item: -item[1])
         return dict(ranked[:_REASONS_KEPT])
 
 
@@ -55,19 +65,19 @@ def gather(
     items: Iterable[Item],
     staged: Staging,
     *,
-    source_id: str,
+    source_ids: Sequence[str],
     format_name: str,
-    where: str,
+    where: Sequence[str],
     strict: bool = False,
     report: Callable[[], None] | None = None,
 ) -> Gathered:
     """Stage what a reader yields.
 
-    where: names the file in errors.
+    source_ids, where: of each file that is read; where: its name in errors.
     strict: raise `InputError` at the first reject.
     report: called after each item; what it raises stops the work.
     """
-    found = Gathered(reasons={}, keys=[], records=[], messages=[], steps=[], tools={})
+    found = Gathered(reasons={}, keys=[], records=[], messages=[], steps=[], tools={}, shares=[], refused={})
     said: dict[str, tuple[str | None, ...]] = {}
     for item in items:
         if isinstance(item, Run):
@@ -79,11 +89,16 @@ def gather(
             found.steps.append(len(item.steps))
             for tool in item.tools:
                 found.tools.setdefault(tool.name, tool)
-            staged.run(source_id, item, _task(item, staged, said), key.size)
+            file = 0
+            if len(source_ids) > 1:
+                shares = item.shares or [item.records] + [0] * (len(source_ids) - 1)
+                found.shares.append(shares)
+                file = next((place for place, share in enumerate(shares) if share), 0)
+            staged.run(source_ids[file], item, _task(item, staged, said), key.size)
         elif isinstance(item, TaskReference):
             _task(item, staged, said)
         else:
-            _reject(found, item, staged, source_id=source_id, where=where, strict=strict)
+            _reject(found, item, staged, source_id=source_ids[item.file], where=where[item.file], strict=strict)
         if report:
             report()
     return found
@@ -98,9 +113,13 @@ def _reject(found: Gathered, reject: Reject, staged: Staging, *, source_id: str,
         )
     found.read += reject.records
     found.rejected += reject.records
+    reasons = found.reasons
+    if reject.file:
+        reasons = found.refused.setdefault(reject.file, {"": 0})
+        reasons[""] += reject.records
     kind = reject.reason.split(":", 1)[0][:120]
-    if kind in found.reasons or len(found.reasons) < _REASONS_COUNTED:
-        found.reasons[kind] = found.reasons.get(kind, 0) + 1
+    if kind in reasons or len(reasons) < _REASONS_COUNTED:
+        reasons[kind] = reasons.get(kind, 0) + 1
     raw = None if reject.raw is None else clean(reject.raw)
     staged.reject(source_id, Reject(place=reject.place, reason=clean(reject.reason), raw=raw, records=reject.records))
 

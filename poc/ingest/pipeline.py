@@ -21,11 +21,13 @@ import msgspec
 from poc.errors import InputError, PocError
 from poc.ingest.apart import Apart, read_apart
 from poc.ingest.archives import expand
+from poc.ingest.arrivals import SEPARATOR, Arrival, SourceFacts, staged_parts
 from poc.ingest.columns import load_mapping
 from poc.ingest.detect import Detected, detect, takes_whole
 from poc.ingest.gather import Gathered, gather
 from poc.ingest.identity import RunNames
-from poc.ingest.merge import UNKNOWN, Arrival, SourceFacts, known_sources, merge_staged, source_key, staged_parts
+from poc.ingest.ledger import UNKNOWN, known_sources, source_key
+from poc.ingest.merge import merge_staged
 from poc.ingest.outcomes import JoinResult, join_outcomes
 from poc.ingest.paths import find
 from poc.ingest.readers import READERS
@@ -45,13 +47,19 @@ _NOTHING = hashlib.sha256().hexdigest()
 
 
 class ImportResult(msgspec.Struct, kw_only=True):
-    """What an import did. read = imported + rejected + skipped, in source records; the rest counts what is new."""
+    """What an import did. read = imported + rejected + skipped, in source records; the rest counts what is new.
+
+    replaced: runs that were there in a shorter version, which this one took the place of (their records are imported
+    ones). completed: runs that were there and gained a fact that they lacked, as an outcome.
+    """
 
     read: int = 0
     imported: int = 0
     rejected: int = 0
     skipped: int = 0
     runs: int = 0
+    replaced: int = 0
+    completed: int = 0
     steps: int = 0
     messages: int = 0
     sources: list[dict[str, Any]] = []
@@ -85,6 +93,7 @@ def import_logs(
     if columns is not None and format is None:
         format = "table"  # noqa: A001
     before = known_sources(workspace)
+    result = ImportResult()
     with staging(workspace) as folder:
         spool = Spool(folder, step=lambda name: progress(0, None, f"unpacking {name}") if progress else None)
         found = [part for source in find(paths, spool) for part in _opened(source, spool, format)]
@@ -98,10 +107,11 @@ def import_logs(
         if progress:
             progress(work.total, work.total, "storing")
         if work.arrivals:
-            steps = reader(staged_parts(work.arrivals), "steps")
-            merge_staged(workspace, work.arrivals, {**inferred_tools(steps), **work.tools})
-    result = ImportResult(sources=[msgspec.to_builtins(facts) for facts in work.sources])
-    for name in ("read", "imported", "rejected", "skipped", "runs", "steps", "messages"):
+            steps = reader(staged_parts(work.arrivals, lambda name: name), "steps")
+            tools = {**inferred_tools(steps), **work.tools}
+            result.completed = merge_staged(workspace, work.arrivals, tools, strict=strict)
+    result.sources = [msgspec.to_builtins(facts) for facts in work.sources]
+    for name in ("read", "imported", "rejected", "skipped", "runs", "replaced", "steps", "messages"):
         setattr(result, name, sum(getattr(facts, name) for facts in work.sources))
     if outcomes is not None:
         result.outcomes = join_outcomes(workspace, outcomes)
@@ -215,9 +225,9 @@ class _Import:
             held = gather(
                 _guarded(source, items),
                 self.staged,
-                source_id=facts.source_id,
+                source_ids=[facts.source_id],
                 format_name=facts.format,
-                where=facts.path,
+                where=[facts.path],
                 strict=self.strict,
                 report=lambda: self._report(source, source.consumed),
             )
@@ -232,13 +242,17 @@ class _Import:
         """A file was read: its runs get their ids."""
         names = RunNames()
         ids = [names.name(key) for key in held.keys]
+        worldwide = {name for name, key in zip(ids, held.keys, strict=True) if name and key.content is not None}
         held.keys = []
         for number, run_id in enumerate(ids):
-            if run_id is None or run_id in self.run_ids:
-                ids[number] = None  # a repeat: what is neither imported nor rejected is skipped
-            else:
-                self.run_ids.add(run_id)
-        self.arrivals.append(Arrival(facts=facts, gathered=held, names=ids, parts=parts, apart=apart))
+            if run_id is None:
+                continue  # a repeat: what is neither imported nor rejected is skipped
+            if run_id in self.run_ids:
+                ids[number] = f"{run_id}{SEPARATOR}{len(self.arrivals)}" if run_id in worldwide else None
+            self.run_ids.add(run_id)
+        self.arrivals.append(
+            Arrival(files=[facts], gathered=held, names=ids, worldwide=worldwide, parts=parts, apart=apart)
+        )
         self.tools = {**held.tools, **self.tools}
 
     def _known(self, facts: SourceFacts, before: Mapping[Any, dict[str, Any]]) -> bool:
