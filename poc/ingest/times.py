@@ -74,5 +74,8 @@ def _from_epoch(number: int | float) -> tuple[datetime | None, bool | None]:
                 micros = {1.0: number * 1_000_000, 1e-3: number * 1000, 1e-6: number, 1e-9: number // 1000}[unit]
             elif micros is None:
                 micros = number * unit * 1e6
-            return _EPOCH + timedelta(microseconds=round(micros)), True
+            try:
+                return _EPOCH + timedelta(microseconds=round(micros)), True
+            except OverflowError:  # thousands of years before our era
+                return None, None
     return None, None

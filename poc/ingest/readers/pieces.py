@@ -18,10 +18,11 @@ _DEPTH = 6
 
 
 class Piece(msgspec.Struct):
-    """One object and where it stands."""
+    """One object and where it stands. `holds` says that it is what stood around the objects that follow."""
 
     place: str
     value: dict[str, Any]
+    holds: bool = False
 
     def reject(self, reason: str, *, records: int = 1) -> Reject:
         """This object as a reject."""
@@ -49,22 +50,28 @@ def objects(place: str, raw: bytes, holders: tuple[str, ...], depth: int = 0) ->
         parts, cut = jsonstream.elements(raw)
         for index, (_, part) in enumerate(parts):
             yield from objects(f"{place} [{index}]", bytes(part).strip(), holders, depth + 1)
-        if cut is not None:
-            rest = raw[cut:].strip()
+        rest = b"" if cut is None else raw[cut:].strip()
+        inner = jsonstream.members(rest)[0] if rest[:1] == b"{" else {}
+        if any(inner.get(key, b"")[:1] == b"[" for key in holders):  # the break lies inside: what is before it is whole
+            yield from objects(f"{place} [{len(parts)}]", rest, holders, depth + 1)
+        elif cut is not None:
             reason = "broken JSON: from here on nothing could be read"
             if not rest:
                 reason = "the file ends in the middle of a value"
             yield Reject(place=f"{place} +{cut}", reason=reason, raw=jsonstream.excerpt(rest) or None)
     elif raw[:1] == b"{" and depth < _DEPTH:
-        known, _ = jsonstream.members(raw)
+        known, cut = jsonstream.members(raw)
         held = [key for key in holders if known.get(key, b"").strip()[:1] == b"["]
         rest = {key: loads(text) for key, text in known.items() if key not in held}
         if held and rest:
-            yield Piece(place, rest)
+            yield Piece(place, rest, holds=True)
         for key in held:
             yield from objects(f"{place} .{key}", known[key].strip(), holders, depth + 1)
         if not held:
             yield Reject(place=place, reason=jsonstream.why(raw), raw=jsonstream.excerpt(raw))
+        elif next(reversed(known)) not in held and cut is not None:
+            reason = "broken JSON: what stood around the records is lost from here on"
+            yield Reject(place=f"{place} +{cut}", reason=reason, raw=jsonstream.excerpt(raw[cut:]), records=0)
     else:
         yield Reject(place=place, reason=jsonstream.why(raw), raw=jsonstream.excerpt(raw))
 
@@ -77,7 +84,7 @@ def _within(place: str, value: Any, holders: tuple[str, ...], depth: int) -> Ite
         held = [key for key in holders if isinstance(value.get(key), list) and depth < _DEPTH]
         rest = {key: item for key, item in value.items() if key not in held} if held else value
         if rest:
-            yield Piece(place, rest)
+            yield Piece(place, rest, holds=bool(held))
         for key in held:
             yield from _within(f"{place} .{key}", value[key], holders, depth + 1)
     else:

@@ -27,16 +27,17 @@ _NOTHING = Raw(b"")
 _ROLES: dict[Any, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call"})
 _CLIENT = {"local_shell_call": "local_shell", "shell_call": "shell", "apply_patch_call": "apply_patch"}
-_SERVER = {
+PROVIDED = {
     "web_search_call": "web_search",
     "file_search_call": "file_search",
     "code_interpreter_call": "code_interpreter",
     "image_generation_call": "image_generation",
     "tool_search_call": "tool_search",
 }
+"""Calls that the provider carries out, with the name of the tool."""
 TYPES = (
     CALLS
-    | _SERVER.keys()
+    | PROVIDED.keys()
     | {f"{name}_output" for name in CALLS}
     | {"computer_call", "computer_call_output", "mcp_call", "mcp_list_tools", "mcp_approval_request", "reasoning"}
 )
@@ -125,7 +126,7 @@ class Items:
                     exit_code=exit_code,
                     duration_s=duration_s,
                 )
-        elif kind in _SERVER or kind == "mcp_call":
+        elif kind in PROVIDED or kind == "mcp_call":
             if not self._repeated("call", item.id or item.call_id, item.name, bytes(item.arguments)):
                 return self._inline(item, at, turn)
         elif kind == "mcp_list_tools":
@@ -168,7 +169,7 @@ class Items:
     def _inline(self, item: Item, at: datetime | None, turn: Hashable | None) -> Step:
         """A call that ran at the provider: its result is in the item."""
         self._waiting.pop(str(item.approval_request_id), None)
-        step = self._call(item, _SERVER.get(item.type, item.name), _arguments(item), at, turn)
+        step = self._call(item, PROVIDED.get(item.type, item.name), _arguments(item), at, turn)
         failed = read_flag(item.status)
         if failed is None and item.type == "mcp_call" and item.error is not None:
             failed = True

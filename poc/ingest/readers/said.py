@@ -14,8 +14,10 @@ from typing import Any
 
 import msgspec
 
+from poc.ingest.evidence import read_flag
 from poc.ingest.jsonstream import compact
 from poc.ingest.readers.assembly import plain, word
+from poc.ingest.readers.responses_items import PROVIDED
 from poc.trajectory import Role
 
 _ROLES: dict[str, Role] = {
@@ -146,6 +148,8 @@ def _object(value: dict[str, Any], role: Role, depth: int) -> Iterator[Said]:
         yield Said("assistant", None, [Asked(word(value.get("name")), arguments, call_id)])
     elif kind in ("function_call_output", "custom_tool_call_output"):
         yield Said("tool", plain(value.get("output")), call_id=word(value.get("call_id")))
+    elif kind in PROVIDED or kind == "mcp_call":
+        yield from _provided(value, PROVIDED.get(kind))
     elif isinstance(kind, str) and kind.lower() in _ROLES and "content" in value:  # LangChain, plain
         yield from _message(value, _ROLES[kind.lower()])
     elif kind in _SILENT:
@@ -173,6 +177,17 @@ def _object(value: dict[str, Any], role: Role, depth: int) -> Iterator[Said]:
             if value.get(holder) not in (None, "", []):
                 yield from _read(opened(value[holder]), role, depth + 1)
                 return
+
+
+def _provided(value: dict[str, Any], name: str | None) -> Iterator[Said]:
+    """A call that the provider carried out: an item of the Responses API that holds its own result."""
+    call_id = word(value.get("id"))
+    arguments = _first(value, "arguments", "action", "queries", "code")
+    yield Said("assistant", None, [Asked(name or word(value.get("name")), arguments, call_id)])
+    found, failed = _first(value, "output", "results", "outputs", "error"), read_flag(value.get("status"))
+    if found is not None or failed is not None:
+        failed = True if value.get("error") is not None else failed
+        yield Said("tool", plain(found), call_id=call_id, failed=failed)
 
 
 def _system(value: dict[str, Any]) -> Iterator[Said]:

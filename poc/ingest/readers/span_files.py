@@ -23,7 +23,10 @@ from poc.ingest.readers.spans import Span, hex_id, is_span, pairs, read_span
 from poc.ingest.sources import Source
 from poc.trajectory import Reject, Run
 
-_TRACE_ID = re.compile(rb'"(?:traceId|trace_id|traceID|TraceID|context\.trace_id)"\s*:\s*"([^"\\]{1,200})"')
+_TRACE_ID = re.compile(
+    rb'"(?:traceId|trace_id|traceID|TraceID|context\.trace_id|id(?="\s*:\s*"trace_))"\s*:\s*"([^"\\]{1,200})"'
+)
+"""Where a text names a trace; the header of an OpenAI Agents trace does it in its ``id``."""
 _LISTS = ("resourceSpans", "resource_spans", "batches", "data", "traces", "spans")
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
 _INSIDE = (*_LISTS, *_SCOPES, "trace")
@@ -41,8 +44,8 @@ class Context(msgspec.Struct):
 T = TypeVar("T")
 Build = Callable[[str | None, list[T]], Iterator[Run | Reject]]
 """Makes the run of one trace out of all that belongs to it."""
-Parse = Callable[[jsonstream.Value], Iterator[tuple[str | None, T] | Reject]]
-"""Reads one top-level value of a file: the id of a trace, and what belongs to it."""
+Parse = Callable[[jsonstream.Value], Iterator[tuple[str | None, T] | Run | Reject]]
+"""Reads one top-level value of a file: the id of a trace, and what belongs to it; or a whole run."""
 
 
 def traces(source: Source, build: Build[Span]) -> Iterator[Run | Reject]:
@@ -59,10 +62,10 @@ def by_trace(source: Source, parse: Parse[T], build: Build[T]) -> Iterator[Run |
     waiting: dict[str | None, list[T]] = {}
     for number, value in enumerate(jsonstream.values(source)):
         for item in parse(value):
-            if isinstance(item, Reject):
-                yield item
-            else:
+            if isinstance(item, tuple):
                 waiting.setdefault(item[0], []).append(item[1])
+            else:
+                yield item
         for trace in due.get(number, ()):
             parts = waiting.pop(trace, None)
             if parts:

@@ -395,5 +395,5 @@ class _Building:
 
 def _is_global(native_id: str | None) -> bool:
     """Whether the id is of a kind that no other run in the world has."""
-    bare = (native_id or "").removeprefix("tr-")
+    bare = (native_id or "").removeprefix("tr-").removeprefix("trace_")
     return is_uuid(bare) and len(set(bare)) > 4
