@@ -17,7 +17,19 @@ from typing import Any
 from poc import frames
 from poc.errors import InputError
 from poc.frames import latest_experiment
-from poc.ingest import FIELDS, FileFacts, ImportResult, JoinResult, describe, import_logs, join_outcomes, set_effect
+from poc.ingest import (
+    FIELDS,
+    FileFacts,
+    ImportResult,
+    JoinResult,
+    check_mapping,
+    describe,
+    import_logs,
+    join_outcomes,
+    parse_mapping,
+    save_mapping,
+    set_effect,
+)
 from poc.language import Language
 from poc.models.settings import ModelSettings
 from poc.progress import ScoreSummary, Validity, score, validity
@@ -75,6 +87,7 @@ __all__ = [
     "Workspace",
     "active_sets",
     "arun",
+    "check_mapping",
     "check_subgoals",
     "comparison",
     "decide",
@@ -91,6 +104,7 @@ __all__ = [
     "load_subgoals",
     "load_verdict",
     "open",
+    "parse_mapping",
     "parse_set",
     "plan",
     "plots",
@@ -102,6 +116,7 @@ __all__ = [
     "report_document",
     "run",
     "running_server",
+    "save_mapping",
     "score",
     "serve",
     "set_effect",

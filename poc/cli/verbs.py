@@ -90,6 +90,39 @@ def import_(
 
 @app.command()
 @verb
+def describe(
+    path: Annotated[Path, typer.Argument(help="A log file.")],
+    save: Annotated[Path | None, typer.Option(help="Keep the suggested mapping of a table here (YAML).")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what a file would be read as, without importing it; for a table, the suggested mapping.
+
+    Example: `poc describe calls.csv --save mapping.yaml`, then `poc import calls.csv --mapping mapping.yaml`
+    """
+    facts = api.describe(path)
+    if save is not None and facts.mapping:
+        api.save_mapping(facts.mapping, save)
+
+    def show(console: Console) -> None:
+        console.print(f"{path}: {facts.format or 'no format that is known here'}", markup=False)
+        if facts.mapping:
+            rows = [[field, column, _shown(facts.rows, column)] for field, column in facts.mapping.items()]
+            console.print(table("Suggested mapping", ["field", "column", "first value"], rows))
+        unused = [column for column in facts.columns if column not in facts.mapping.values()]
+        if unused:
+            console.print(f"Not used: {', '.join(unused)}", markup=False)
+
+    out(facts, as_json, show)
+
+
+def _shown(rows: list[dict[str, Any]], column: str) -> str:
+    """The first value of a column, short enough for a table."""
+    value = next((row[column] for row in rows if row.get(column) is not None), None)
+    return "\u2014" if value is None else str(value)[:60]
+
+
+@app.command()
+@verb
 def rejects(
     workspace: WorkspaceOption = DEFAULT_WORKSPACE,
     limit: Annotated[int, typer.Option(help="At most this many.")] = 50,

@@ -1,6 +1,6 @@
 """From a team's log files to the tables of the workspace, and runs back out of them."""
 
-from poc.ingest.columns import FIELDS, load_mapping, save_mapping, suggest_mapping
+from poc.ingest.columns import FIELDS, check_mapping, load_mapping, parse_mapping, save_mapping, suggest_mapping
 from poc.ingest.describe import FileFacts, describe
 from poc.ingest.effects import guess_effect, set_effect
 from poc.ingest.outcomes import JoinResult, join_outcomes
@@ -17,6 +17,7 @@ __all__ = [
     "ImportResult",
     "JoinResult",
     "Progress",
+    "check_mapping",
     "describe",
     "guess_effect",
     "import_logs",
@@ -24,6 +25,7 @@ __all__ = [
     "join_outcomes",
     "load_mapping",
     "load_run",
+    "parse_mapping",
     "save_mapping",
     "set_effect",
     "suggest_mapping",

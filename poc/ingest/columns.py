@@ -201,19 +201,26 @@ def check_mapping(mapping: Mapping[str, str], columns: Sequence[str], *, where: 
 
 def load_mapping(mapping: Mapping[str, str] | str | os.PathLike[str]) -> dict[str, str]:
     """A mapping from a dictionary or a YAML file. Raises `InputError` for anything else."""
-    where: str | None = None
-    table: object = mapping
-    if isinstance(mapping, str | os.PathLike):
-        path = Path(mapping)
-        where = str(path)
-        try:
-            table = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(
-                f"The mapping cannot be read: {error.strerror or error}.", where=where, todo="Check the path."
-            ) from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise InputError(f"The mapping is no valid YAML: {error}", where=where, todo="Correct the file.") from error
+    if isinstance(mapping, Mapping):
+        return _checked(mapping, None)
+    path = Path(mapping)
+    try:
+        return parse_mapping(path.read_bytes(), where=str(path))
+    except OSError as error:
+        raise InputError(
+            f"The mapping cannot be read: {error.strerror or error}.", where=str(path), todo="Check the path."
+        ) from error
+
+
+def parse_mapping(text: str | bytes, *, where: str) -> dict[str, str]:
+    """A mapping from YAML; `where` names it in errors (`InputError`)."""
+    try:
+        return _checked(yaml.safe_load(text), where)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"The mapping is no valid YAML: {error}", where=where, todo="Correct the file.") from error
+
+
+def _checked(table: object, where: str | None) -> dict[str, str]:
     if not isinstance(table, Mapping) or not table:
         raise InputError(
             "The mapping must say which column holds which field.",

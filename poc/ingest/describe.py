@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import msgspec
 
@@ -17,13 +19,24 @@ from poc.ingest.readers.table import NAME as TABLE
 from poc.ingest.sources import Source
 from poc.ingest.spool import Spool
 
+ROWS_SHOWN = 8
+
 
 class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """`format`: the reader's name, None where none fits. For tables: the columns and what their names suggest."""
+    """`format`: the reader's name, None where none fits.
+
+    For tables: the columns, the mapping that names and values suggest, and the first rows as the file has them.
+    """
 
     format: str | None
-    columns: list[str]
-    mapping: dict[str, str]
+    columns: list[str] = []
+    mapping: dict[str, str] = {}
+    rows: list[dict[str, Any]] = []
+
+    def preview(self, mapping: Mapping[str, str]) -> list[dict[str, Any]]:
+        """What each field would be read from in the first rows; a field whose column is not in them is left out."""
+        fields = {field: column for field, column in mapping.items() if any(column in row for row in self.rows)}
+        return [{field: row.get(column) for field, column in fields.items()} for row in self.rows]
 
 
 def describe(path: str | os.PathLike[str]) -> FileFacts:
@@ -42,7 +55,7 @@ def describe(path: str | os.PathLike[str]) -> FileFacts:
             first = facts if first is None else first
         if isinstance(first, InputError):
             raise first
-        return first or FileFacts(format=None, columns=[], mapping={})
+        return first or FileFacts(format=None)
 
 
 def _described(source: Source) -> FileFacts:
@@ -50,8 +63,10 @@ def _described(source: Source) -> FileFacts:
         found = detect(source).format
     except InputError:
         found = None
-    readable = found == TABLE or (found is None and (source.magic in MAGIC if source.magic else is_csv(source.sample)))
-    seen = look(source) if readable else None
-    if seen is None or not seen.columns:
-        return FileFacts(format=found, columns=[], mapping={})
-    return FileFacts(format=TABLE, columns=seen.columns, mapping=seen.mapping)
+    if found not in (None, TABLE) or (source.magic and source.magic not in MAGIC):
+        return FileFacts(format=found)
+    seen = look(source)
+    # Of a text that no reader claims, delimited columns may be calls whatever their names; others must look like it.
+    if not seen.columns or (found is None and "tool" not in seen.mapping and not is_csv(source.sample)):
+        return FileFacts(format=found)
+    return FileFacts(format=TABLE, columns=seen.columns, mapping=seen.mapping, rows=seen.rows[:ROWS_SHOWN])

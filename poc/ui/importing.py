@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
-import yaml
 
 from poc import api
-from poc.errors import PocError
 from poc.ui import work
+from poc.ui.mapping import as_yaml, mapping_for
 from poc.ui.own import own_workspace
 from poc.ui.reads import read
-from poc.ui.show import error, guarded, number, plain
+from poc.ui.show import number
 from poc.ui.stages import PAGES
-from poc.ui.words import named, say
+from poc.ui.words import say
 
 VERB = "import"
 
@@ -61,7 +60,7 @@ def form(workspace: api.Workspace) -> None:
     outcomes = st.file_uploader(say("data.outcomes"), type=["csv"], help=say("data.outcomes_help"), key="outcome-file")
     chosen = [_laid_down(workspace, upload) for upload in uploads]
     chosen += [Path(line.strip()).expanduser().resolve() for line in typed.splitlines() if line.strip()]
-    mapping = _mapping(chosen)
+    mapping = mapping_for(chosen)
     busy = work.running(workspace, VERB)
     if not st.button(say("data.import"), type="primary", icon=":material/download:", disabled=busy):
         return
@@ -70,72 +69,10 @@ def form(workspace: api.Workspace) -> None:
         return
     argv = [str(path) for path in chosen]
     if mapping is not None:
-        argv += [
-            "--mapping",
-            str(_kept(workspace, "mapping.yaml", yaml.safe_dump(mapping, allow_unicode=True).encode())),
-        ]
+        argv += ["--mapping", str(_kept(workspace, "mapping.yaml", as_yaml(mapping).encode()))]
     if outcomes is not None:
         argv += ["--outcomes", str(_laid_down(workspace, outcomes))]
     work.begin(workspace, VERB, argv)
-
-
-def _mapping(chosen: list[Path]) -> dict[str, str] | None:
-    """The columns of the first table among the files, to be corrected; None where there is none."""
-    for path in chosen:
-        try:
-            facts = _described(str(path), path.stat().st_mtime_ns if path.is_file() else 0)
-        except PocError as problem:
-            error(problem)
-            continue
-        if facts is not None and facts.columns:
-            with st.container(border=True), guarded():
-                return _edited(path, facts)
-    return None
-
-
-@st.cache_data(show_spinner=False, max_entries=50)
-def _described(path: str, stamp: int) -> Any:
-    return api.describe(path) if stamp else None
-
-
-def _edited(path: Path, facts: Any) -> dict[str, str]:
-    st.markdown(f"**{say('data.mapping', file=plain(path.name))}**")
-    st.caption(say("data.mapping_text"))
-    places = st.columns(3)
-    mapping: dict[str, str] = {}
-    for position, field in enumerate(_shown(facts.mapping)):
-        options = ["", *facts.columns]
-        suggested = facts.mapping.get(field, "")
-        column = places[position % 3].selectbox(
-            named("field", field),
-            options,
-            index=options.index(suggested) if suggested in options else 0,
-            format_func=lambda name: name or "—",
-            key=f"map-{path.name}-{field}",
-            help=field,
-        )
-        if column:
-            mapping[field] = column
-    return mapping
-
-
-_ALWAYS = (
-    "tool",
-    "arguments",
-    "result",
-    "run_id",
-    "status",
-    "started_at",
-    "duration_s",
-    "task_key",
-    "task_text",
-    "outcome",
-)
-
-
-def _shown(mapping: dict[str, str]) -> list[str]:
-    """The fields that matter most, and whatever else the table seems to have."""
-    return [field for field in api.FIELDS if field in _ALWAYS or field in mapping]
 
 
 def _laid_down(workspace: api.Workspace, upload: Any) -> Path:

@@ -263,12 +263,32 @@ def test_a_table_is_imported_with_a_mapping_that_was_corrected(fresh, tmp_path):
     for field, column in {"tool": "what_was_called", "result": "answer", "run_id": "session"}.items():
         app.selectbox(key=f"map-own.csv-{field}").set_value(column)
     app.run()
+    # The first rows show what was chosen; the mapping can be kept as it stands.
+    (shown,) = (element.value for element in app.dataframe)
+    assert list(shown.columns) == ["Tool name", "Arguments", "Result", "Run (session, trace)"]
+    assert shown["Tool name"].tolist() == ["get_order", "cancel_order", "get_order"]
+    assert app.get("download_button")[0].proto.label == "Save this mapping"
     next(button for button in app.button if button.label == "Import").click().run()
     workspace = api.open(fresh)
     job = finished(workspace, "import")
     assert job.result is not None
     assert (job.result["read"], job.result["runs"], job.result["steps"]) == (3, 2, 3)
     assert "Import finished: 2 runs with 3 steps" in texts(fine(app.run()))
+
+
+def test_a_table_without_run_ids_is_cut_where_it_falls_silent(fresh, tmp_path):
+    table = tmp_path / "silent.csv"
+    rows = ["10:00:00", "10:05:00", "10:50:00", "13:00:00"]
+    table.write_text("tool,result,started_at\n" + "".join(f"look,ok,2026-11-30T{time}Z\n" for time in rows))
+    app = fine(open_page("data"))
+    app.text_area(key="log-paths").set_value(str(table)).run()
+    minutes = app.number_input(key="map-gap-silent.csv")
+    assert minutes.value == 30.0  # as suggested
+    minutes.set_value(60.0).run()
+    next(button for button in app.button if button.label == "Import").click().run()
+    job = finished(api.open(fresh), "import")
+    assert job.result is not None
+    assert (job.result["runs"], job.result["steps"]) == (2, 4)
 
 
 def test_a_path_that_is_not_there_is_an_error_in_words(fresh):
