@@ -70,6 +70,17 @@ def from_value(value: Any) -> Arguments:
     return (text, text, "parsed") if _is_json(text) else (text, None, "unparsed")
 
 
+def from_parsed(value: Any) -> Arguments:
+    """Arguments from a value that a JSON parser gave."""
+    if value is None or isinstance(value, str):
+        return from_value(value)
+    try:
+        text = msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, RecursionError, OverflowError):
+        return from_value(value)
+    return text, text, "parsed"
+
+
 def _is_json(text: str) -> bool:
     try:
         _decode(text)

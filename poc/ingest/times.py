@@ -64,18 +64,25 @@ def _zoned(time: datetime) -> tuple[datetime | None, bool | None]:
 
 
 def _from_epoch(number: int | float) -> tuple[datetime | None, bool | None]:
-    if isinstance(number, float) and not math.isfinite(number):
+    micros = _micros(number)
+    if micros is None:
         return None, None
-    for low, high, unit in _UNITS:
-        if low <= abs(number) < high:
-            # Integers keep their microseconds: a float of nanoseconds would lose some 256 ns.
-            micros = number * 1_000_000 if unit == 1.0 else None
-            if isinstance(number, int):
-                micros = {1.0: number * 1_000_000, 1e-3: number * 1000, 1e-6: number, 1e-9: number // 1000}[unit]
-            elif micros is None:
-                micros = number * unit * 1e6
-            try:
-                return _EPOCH + timedelta(microseconds=round(micros)), True
-            except OverflowError:  # thousands of years before our era
-                return None, None
-    return None, None
+    try:
+        return _EPOCH + timedelta(microseconds=micros), True
+    except OverflowError:  # thousands of years before our era
+        return None, None
+
+
+def _micros(number: int | float) -> int | None:
+    size = abs(number)
+    if isinstance(number, int):  # integers keep their microseconds: a float of nanoseconds would lose some 256 ns
+        if size >= 10**17:
+            return number // 1000 if size < 10**20 else None
+        if size >= 10**11:
+            return number if size >= 10**14 else number * 1000
+        return number * 1_000_000 if size >= 10**8 else None
+    if math.isfinite(number):
+        for low, high, unit in _UNITS:
+            if low <= size < high:
+                return round(number * 1_000_000 if unit == 1.0 else number * unit * 1e6)
+    return None

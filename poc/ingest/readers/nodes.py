@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from poc.ingest.arguments import ABSENT, Arguments, from_text, from_value
+from poc.ingest.arguments import ABSENT, Arguments, from_parsed, from_text
 from poc.ingest.evidence import judge
 from poc.ingest.jsonstream import compact
 from poc.ingest.outcome_values import read_outcome
@@ -32,6 +32,8 @@ _OUTCOMES = frozenset(
         *("reward", "resolved", "solved", "passed", "pass"),
     }
 )
+_PASSED = ('"kwargs"', '"input_str"')
+"""What arguments hold that were noted around a Python call."""
 _LIMIT = 20
 """Most scores of a run that are kept in its metadata."""
 
@@ -213,8 +215,10 @@ def called_with(value: Any, names: list[str] | None = None) -> Arguments:
 
     names: of the parameters in order, for what was passed by position.
     """
-    found = from_text(value) if isinstance(value, str) else from_value(value)
-    inner = opened(found[1]) if found[1] is not None else None
+    found = from_text(value) if isinstance(value, str) else from_parsed(value)
+    if found[1] is None or not any(mark in found[1] for mark in _PASSED):
+        return found
+    inner = opened(found[1])
     if not isinstance(inner, dict):
         return found
     if "kwargs" in inner and "args" in inner and isinstance(inner["args"], list):
@@ -265,7 +269,11 @@ def scores_as_data(scores: list[Score]) -> list[dict[str, Any]]:
 
 
 def _any(value: dict[str, Any], *keys: str) -> Any:
-    return next((value[key] for key in keys if value.get(key) is not None), None)
+    for key in keys:
+        found = value.get(key)
+        if found is not None:
+            return found
+    return None
 
 
 def _dict(value: dict[str, Any], *keys: str) -> dict[str, Any]:

@@ -374,7 +374,11 @@ def _is_block(item: Any) -> bool:
 
 
 def _first(value: dict[str, Any], *keys: str) -> Any:
-    return next((value[key] for key in keys if value.get(key) is not None), None)
+    for key in keys:
+        found = value.get(key)
+        if found is not None:
+            return found
+    return None
 
 
 def _flat(value: Any) -> Iterator[Any]:

@@ -83,7 +83,9 @@ _ABOUT = {
     "tag.tags": "tags",
 }
 _JUDGED = tuple(
-    (prefix + kind + "s", kind) for kind in ("evaluation", "annotation") for prefix in ("", "trace.", "session.")
+    (f"{prefix}{kind}s.0.{kind}.name", f"{prefix}{kind}s", kind)
+    for kind in ("evaluation", "annotation")
+    for prefix in ("", "trace.", "session.")
 )
 _PHASE = re.compile(r"((?:tool|backend)\..+)\.(start|success|finish|error|retry)")
 _NUMBERED = re.compile(r"-\d+$")
@@ -191,8 +193,8 @@ def scores(span: Span) -> list[Score]:
         if isinstance(name, str):
             value = first(holder, "gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label")
             found.append(Score(name, value, "gen_ai.evaluation"))
-    for prefix, kind in _JUDGED:
-        for item in branches(span.attributes, prefix) if prefix + ".0." + kind + ".name" in span.attributes else ():
+    for first_name, prefix, kind in _JUDGED:
+        for item in branches(span.attributes, prefix) if first_name in span.attributes else ():
             told = item.get(kind) if isinstance(item, dict) else None
             if isinstance(told, dict):
                 value = first(told, "score", "label")

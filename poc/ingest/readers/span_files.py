@@ -30,6 +30,7 @@ _TRACE_ID = re.compile(
 _LISTS = ("resourceSpans", "resource_spans", "batches", "data", "traces", "spans")
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
 _INSIDE = (*_LISTS, *_SCOPES, "trace")
+_HOLDING = frozenset(_INSIDE)
 _DEPTH = 8
 
 
@@ -159,7 +160,9 @@ def _parsed(place: str, value: Any, context: Context, depth: int) -> Iterator[Sp
     if not isinstance(value, dict):
         yield Reject(place=place, reason="not a span or a list of spans", raw=_excerpt(value))
         return
-    inside = next((key for key in _INSIDE if isinstance(value.get(key), list | dict)), None)
+    inside = None
+    if not _HOLDING.isdisjoint(value):
+        inside = next((key for key in _INSIDE if isinstance(value.get(key), list | dict)), None)
     if is_span(value) and (inside is None or inside == "data"):
         yield _span(place, value, context)
     elif inside is None or depth >= _DEPTH:

@@ -29,7 +29,11 @@ _PIECES = 8
 
 def first(attributes: dict[str, Any], *keys: str) -> Any:
     """The first attribute that says something."""
-    return next((attributes[key] for key in keys if attributes.get(key) not in (None, "")), None)
+    for key in keys:
+        found = attributes.get(key)
+        if found is not None and found != "":
+            return found
+    return None
 
 
 def asked(span: Span) -> list[Said]:

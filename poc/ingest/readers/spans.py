@@ -25,6 +25,7 @@ _NOTHING = re.compile(r"0*")
 _CODES = {"ERROR": True, "2": True, "OK": False, "1": False}
 TRACE_KEYS = ("traceId", "trace_id", "traceID", "TraceID", "context.trace_id")
 SPAN_KEYS = ("spanId", "span_id", "spanID", "SpanID", "context.span_id")
+_NAMES, _TRACES, _SPANS = frozenset(("name", "operationName", "Name")), frozenset(TRACE_KEYS), frozenset(SPAN_KEYS)
 _PARENT_KEYS = ("parentSpanId", "parent_span_id", "parentId", "parent_id", "parentSpanID", "parentID")
 _CONTEXTS = ("context", "spanContext", "SpanContext", "span_context", "_spanContext")
 _INFERENCE = frozenset(
@@ -66,11 +67,13 @@ def is_span(value: Any) -> bool:
     """Whether an object has the ids of a span and a name."""
     if not isinstance(value, dict):
         return False
-    if not any(key in value for key in ("name", "operationName", "Name")):
+    if _NAMES.isdisjoint(value):
         return False
+    if not _TRACES.isdisjoint(value) and not _SPANS.isdisjoint(value):
+        return True
     inner = _context(value)
-    return any(key in value or key in inner for key in TRACE_KEYS) and any(
-        key in value or key in inner for key in SPAN_KEYS
+    return not (_TRACES.isdisjoint(inner) and _TRACES.isdisjoint(value)) and not (
+        _SPANS.isdisjoint(inner) and _SPANS.isdisjoint(value)
     )
 
 
@@ -125,6 +128,8 @@ def hex_id(value: Any) -> str | None:
     text = word(value)
     if text is None:
         return None
+    if len(text) in (16, 32) and text.isalnum():  # the usual case: hex already
+        return text.lower() if text.strip("0") else None
     text = text.strip()
     if text[:2] in ("0x", "0X"):
         text = text[2:]
@@ -145,10 +150,14 @@ def pairs(raw: Any) -> dict[str, Any]:
         return _flat(raw) if isinstance(nested, dict) else raw
     found: dict[str, Any] = {}
     for item in raw if isinstance(raw, list) else ():
-        if isinstance(item, dict):
-            key = item.get("key", item.get("Key"))
-            if isinstance(key, str):
-                found[key] = any_value(item.get("value", item.get("Value")))
+        if not isinstance(item, dict):
+            continue
+        key, value = item.get("key"), item.get("value")
+        if key is None:
+            key, value = item.get("Key"), item.get("Value")
+        if isinstance(key, str):
+            text = value.get("stringValue") if isinstance(value, dict) else None  # by far the commonest
+            found[key] = any_value(value) if text is None else text
     return found
 
 
@@ -269,4 +278,8 @@ def _resource(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _first(value: dict[str, Any], *keys: str) -> Any:
-    return next((value[key] for key in keys if value.get(key) is not None), None)
+    for key in keys:
+        found = value.get(key)
+        if found is not None:
+            return found
+    return None
