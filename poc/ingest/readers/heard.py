@@ -43,7 +43,7 @@ class Heard:
 
     def new(self, request: list[Said]) -> Iterator[Said]:
         """The messages of a request that were not said before; they count as said from now on."""
-        texts: Counter[Hashable] = Counter()
+        texts: dict[Hashable, int] = {}
         calls: Counter[Hashable] = Counter()
         ids: Counter[str] = Counter()
         for said in request:
@@ -67,8 +67,8 @@ class Heard:
                         ids[call.call_id] += 1
             else:
                 mark = _text_mark(said)
-                texts[mark] += 1
-                if texts[mark] <= self._texts[mark] or self._continued(said):
+                times = texts[mark] = texts.get(mark, 0) + 1
+                if times <= self._texts[mark] or self._continued(said):
                     continue
             self.add(said)
             yield said
@@ -92,8 +92,10 @@ def canonical(arguments: Arguments) -> str | None:
 
 
 def _mark(call: Asked) -> Hashable:
-    arguments = called_with(call.arguments)
-    return call.name, canonical(arguments) or arguments[0]
+    if call.mark is None:
+        arguments = called_with(call.arguments)
+        call.mark = call.name, canonical(arguments) or arguments[0]
+    return call.mark
 
 
 def _text_mark(said: Said) -> Hashable:

@@ -144,7 +144,7 @@ class _Building:
                 self._called(call, message, key, turn - 1, node.start, self.delegated.get(key, False))
         elif said.calls:
             self.earlier += len(said.calls)
-            told = compact([msgspec.to_builtins(call) for call in said.calls])
+            told = compact([{"name": c.name, "arguments": c.arguments, "call_id": c.call_id} for c in said.calls])
             message.content = f"{message.content}\n{told}" if message.content else told
 
     def _say(self, said: Said, at: datetime | None, speaker: str | None) -> Message:
