@@ -32,6 +32,8 @@ _HOLD_MESSAGES = frozenset(chat_runs.MESSAGE_KEYS)
 _RUN_LISTS = ("simulations", "runs", "trajectories", "conversations", "data")
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 Fields = dict[str, msgspec.Raw]
+_OTHERS = (b'"tool_use"', b'"tool_result"', b'"function_call_output"', b'"input_text"', b'"output_text"')
+"""What messages hold that are Anthropic's, or items of OpenAI's other API."""
 _DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -42,8 +44,8 @@ def sniff(sample: bytes, name: str) -> float:
     candidates = [body] if body[:1] in (b"{", b"[") else []
     candidates += [line for line in lines if line[:1] in (b"{", b"[") and len(line) > 2]
     best = max((_likeness(candidate, 0) for candidate in candidates), default=0.0)
-    if best and b'"tool_use"' in sample and b'"tool_calls"' not in sample:
-        return 0.0  # messages, but with Anthropic's content blocks
+    if best and b'"tool_calls"' not in sample and any(mark in sample for mark in _OTHERS):
+        return 0.0
     return best
 
 

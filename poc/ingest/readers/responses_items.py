@@ -118,12 +118,13 @@ class Items:
         elif isinstance(kind, str) and kind.endswith("_call_output"):
             if not self._repeated("output", item.call_id):
                 self._close()
+                code, timed_out = _ends(item.output)
                 self.assembly.result(
                     _output(item.output),
                     call_id=word(item.call_id),
                     at=at,
-                    failed=True if item.status == "failed" else None,
-                    exit_code=exit_code,
+                    failed=True if timed_out or item.status == "failed" else None,
+                    exit_code=code if exit_code is None else exit_code,
                     duration_s=duration_s,
                 )
         elif kind in PROVIDED or kind == "mcp_call":
@@ -147,7 +148,7 @@ class Items:
         if self._repeated("message", item.id) if item.id else False:
             return
         role = _ROLES.get(item.role, "other")
-        content = _content(item.content)
+        content = content_of(item.content)
         if role == "assistant":
             if self._answered:
                 self._close_turn()
@@ -260,7 +261,23 @@ def _arguments(item: Item) -> Arguments:
     return ABSENT
 
 
-def _content(content: Any) -> str | None:
+def mark(item: Item) -> Hashable:
+    """What tells an item from others when it comes again, as input of a later request; None for what may be left out.
+
+    Ids of messages and states are often dropped on the way, so they do not count.
+    """
+    kind = item.type
+    if kind == "message" or (kind is None and item.role is not None):
+        return "message", item.role, (content_of(item.content) or "").strip()
+    if kind == "reasoning" or not isinstance(kind, str):
+        return None
+    if kind.endswith("_call_output"):
+        return "output", word(item.call_id)
+    return kind, word(item.call_id) or word(item.id) or (word(item.name), bytes(item.arguments))
+
+
+def content_of(content: Any) -> str | None:
+    """The text of a message's content."""
     if isinstance(content, list):
         parts = [_refusal(block) for block in content]
         return blocks_text(parts) if parts else None
@@ -273,7 +290,19 @@ def _refusal(block: Any) -> Any:
     return block
 
 
+def _ends(output: Any) -> tuple[Any, bool]:
+    """The exit code of a shell call (the first that is not 0), and whether it was stopped for taking too long."""
+    ends = [part.get("outcome") for part in output if isinstance(part, dict)] if isinstance(output, list) else []
+    ends = [end for end in ends if isinstance(end, dict)]
+    codes = [end.get("exit_code") for end in ends if end.get("exit_code") is not None]
+    return next((code for code in codes if code != 0), codes[0] if codes else None), any(
+        end.get("type") == "timeout" for end in ends
+    )
+
+
 def _output(output: Any) -> str | None:
+    if isinstance(output, dict) and output.get("type") == "computer_screenshot":
+        return "[image]"
     if isinstance(output, list) and all(isinstance(part, dict) and "type" in part for part in output):
         return blocks_text(output)
     return plain(output)
