@@ -26,12 +26,12 @@ def parse_time(value: Any) -> tuple[datetime | None, bool | None]:
     >>> parse_time(1715785200000)[0].isoformat()
     '2024-05-15T15:00:00+00:00'
     """
-    if isinstance(value, datetime):
-        return _zoned(value)
-    if isinstance(value, bool) or value is None:
+    if value is None or isinstance(value, bool):
         return None, None
     if isinstance(value, int | float):
         return _from_epoch(value)
+    if isinstance(value, datetime):
+        return _zoned(value)
     if not isinstance(value, str):
         return None, None
     text = value.strip()

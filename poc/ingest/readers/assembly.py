@@ -240,6 +240,8 @@ def number(value: Any) -> float | None:
 
 def word(value: Any) -> str | None:
     """A name or id as text: numbers are ids too, an empty string is none."""
+    if value is None:
+        return None
     if isinstance(value, str):
         return value or None
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None

@@ -57,8 +57,13 @@ def read_blocks(blocks: list[Any], role: Role, name: str | None, out: list[Said]
             continue
         if not isinstance(block, dict):
             continue
-        if block.get("type") in _TEXTS and not block.get("thought"):
+        kind = block.get("type")
+        if kind in _TEXTS and not block.get("thought"):
             texts.append(_text(block))
+            spoke = True
+            continue
+        if kind in _CALLS:
+            calls.append(_typed(block))
             spoke = True
             continue
         result = _result(block)
@@ -83,23 +88,24 @@ def _asked(block: dict[str, Any]) -> Asked | None:
         if isinstance(inner, dict):
             call_id = word(inner.get("id")) or word(inner.get("toolUseId"))
             return Asked(word(inner.get("name")), first(inner, "args", "input", "arguments"), call_id)
-    kind = block.get("type")
-    if kind in _CALLS:
-        name = word(block.get("name")) or word(block.get("toolName"))
-        call_id = word(block.get("id")) or word(block.get("toolCallId")) or word(block.get("call_id"))
-        return Asked(name, first(block, "arguments", "input", "args"), call_id)
     return None
 
 
+def _typed(block: dict[str, Any]) -> Asked:
+    name = word(block.get("name")) or word(block.get("toolName"))
+    call_id = word(block.get("id")) or word(block.get("toolCallId")) or word(block.get("call_id"))
+    return Asked(name, first(block, "arguments", "input", "args"), call_id)
+
+
 def _result(block: dict[str, Any]) -> Said | None:
-    for key in ("function_response", "functionResponse", "toolResult"):
+    kind = block.get("type")
+    for key in () if kind in _RESULTS else ("function_response", "functionResponse", "toolResult"):
         inner = block.get(key)
         if isinstance(inner, dict):
             call_id = word(inner.get("id")) or word(inner.get("toolUseId"))
             content = inner.get("response", inner.get("content"))
             failed = True if inner.get("status") == "error" else None
             return Said("tool", _joined(content), call_id=call_id, name=word(inner.get("name")), failed=failed)
-    kind = block.get("type")
     if kind in _RESULTS or (isinstance(kind, str) and kind.endswith("_tool_result")):
         call_id = next((word(block[key]) for key in _IDS if block.get(key) is not None), None)
         content = first(block, "response", "result", "output", "content")

@@ -7,7 +7,7 @@ messages, no format.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Hashable, Iterator
 
 import msgspec
@@ -24,9 +24,9 @@ class Heard:
     """The messages of one conversation so far."""
 
     def __init__(self) -> None:
-        self._texts: Counter[Hashable] = Counter()
-        self._ids: Counter[str] = Counter()
-        self._calls: Counter[Hashable] = Counter()
+        self._texts: defaultdict[Hashable, int] = defaultdict(int)
+        self._ids: defaultdict[str, int] = defaultdict(int)
+        self._calls: defaultdict[Hashable, int] = defaultdict(int)
         self._answers: list[str] = []
 
     def add(self, said: Said) -> None:
@@ -44,8 +44,8 @@ class Heard:
     def new(self, request: list[Said]) -> Iterator[Said]:
         """The messages of a request that were not said before; they count as said from now on."""
         texts: dict[Hashable, int] = {}
-        calls: Counter[Hashable] = Counter()
-        ids: Counter[str] = Counter()
+        calls: defaultdict[Hashable, int] = defaultdict(int)
+        ids: defaultdict[str, int] = defaultdict(int)
         for said in request:
             if said.calls:
                 fresh: list[Asked] = []

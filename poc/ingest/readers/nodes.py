@@ -32,8 +32,6 @@ _OUTCOMES = frozenset(
         *("reward", "resolved", "solved", "passed", "pass"),
     }
 )
-_PASSED = ('"kwargs"', '"input_str"')
-"""What arguments hold that were noted around a Python call."""
 _LIMIT = 20
 """Most scores of a run that are kept in its metadata."""
 
@@ -216,8 +214,8 @@ def called_with(value: Any, names: list[str] | None = None) -> Arguments:
     names: of the parameters in order, for what was passed by position.
     """
     found = from_text(value) if isinstance(value, str) else from_parsed(value)
-    if found[1] is None or not any(mark in found[1] for mark in _PASSED):
-        return found
+    if found[1] is None or ('"kwargs"' not in found[1] and '"input_str"' not in found[1]):
+        return found  # nothing was noted around the call
     inner = opened(found[1])
     if not isinstance(inner, dict):
         return found
@@ -281,6 +279,8 @@ def _dict(value: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _count(value: Any) -> int | None:
+    if value is None:
+        return None
     if isinstance(value, str) and value.strip().isdigit() and len(value) < 19:
         value = int(value)
     if isinstance(value, float) and value.is_integer():

@@ -151,11 +151,17 @@ def _list(value: list[Any], role: Role, depth: int, out: list[Said]) -> None:
 
 def _item(item: Any, role: Role, depth: int, out: list[Said]) -> None:
     """An element of a list of messages."""
+    if isinstance(item, dict) and depth < _DEPTH:
+        _object(item, role, depth + 1, out)
+        return
     _read(opened(item) if isinstance(item, str) else item, role, depth + 1, out)
 
 
 def _object(value: dict[str, Any], role: Role, depth: int, out: list[Said]) -> None:
     kind = value.get("type")
+    if kind is None and isinstance(value.get("role"), str) and "kwargs" not in value:  # the usual case
+        _message(value, _ROLES.get(value["role"].lower(), "other"), out)
+        return
     if kind == "constructor" or isinstance(value.get("kwargs"), dict):  # LangChain, serialised
         _constructed(value, role, depth, out)
     elif isinstance(kind, str) and kind in _ROLES and isinstance(value.get("data"), dict):

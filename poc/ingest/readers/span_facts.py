@@ -39,12 +39,21 @@ _RESULTS = (
 _QUOTED = ("ai.toolCall.result", "traceloop.entity.output")
 """Always JSON, so that a text stands in quotes."""
 _SCHEMAS = ("gen_ai.tool.definitions", "model_request_parameters", "ai.prompt.tools", "gen_ai.agent.tools", "llm.tools")
-_IN = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "ai.usage.inputTokens")
+_IN = (
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.prompt_tokens",
+    "llm.token_count.prompt",
+    "ai.usage.inputTokens",
+    "ai.usage.promptTokens",
+    "llm.usage.prompt_tokens",
+)
 _OUT = (
     "gen_ai.usage.output_tokens",
     "gen_ai.usage.completion_tokens",
     "llm.token_count.completion",
     "ai.usage.outputTokens",
+    "ai.usage.completionTokens",
+    "llm.usage.completion_tokens",
 )
 _TOTAL = ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total", "ai.usage.totalTokens")
 _CACHED = (
@@ -71,6 +80,7 @@ _REASONING = (
     "ai.usage.reasoningTokens",
     "ai.usage.outputTokenDetails.reasoningTokens",
 )
+_PARTS = frozenset((*_CACHED, *_STORED, *_REASONING))
 _MODELS = ("gen_ai.response.model", "ai.response.model", "llm.response.model", "llm.response.model_name")
 _WANTED = ("gen_ai.request.model", "llm.model_name", "llm.request.model_name", "llm.request.model", "ai.model.id")
 _ABOUT = {
@@ -82,11 +92,13 @@ _ABOUT = {
     "gen_ai.task.id": "agent_task_id",
     "tag.tags": "tags",
 }
+_ABOUT_KEYS = frozenset(_ABOUT)
 _JUDGED = tuple(
     (f"{prefix}{kind}s.0.{kind}.name", f"{prefix}{kind}s", kind)
     for kind in ("evaluation", "annotation")
     for prefix in ("", "trace.", "session.")
 )
+_JUDGED_KEYS = frozenset(judged[0] for judged in _JUDGED)
 _PHASE = re.compile(r"((?:tool|backend)\..+)\.(start|success|finish|error|retry)")
 _NUMBERED = re.compile(r"-\d+$")
 
@@ -109,7 +121,9 @@ def node_of(span: Span, position: int, kind: Kind | None = None) -> Node:
         error=_error(span),
         scope=span.scope,
     )
-    phase = _PHASE.fullmatch(str(a.get("target") or _NUMBERED.sub("", span.name)))
+    phase = None
+    if "target" in a or span.name.startswith(("tool.", "backend.")):
+        phase = _PHASE.fullmatch(str(a.get("target") or _NUMBERED.sub("", span.name)))
     if "target" in a or phase:
         _beeai(node, span, phase)
         kind = node.kind
@@ -179,7 +193,10 @@ def kind_of(span: Span) -> Kind:
 
 def about(span: Span) -> dict[str, Any]:
     """What a span says about its run as a whole: conversation, session, user, service."""
-    found = {name: span.attributes[key] for key, name in _ABOUT.items() if span.attributes.get(key) not in (None, "")}
+    a = span.attributes
+    found: dict[str, Any] = {}
+    if not _ABOUT_KEYS.isdisjoint(a):
+        found = {name: a[key] for key, name in _ABOUT.items() if a.get(key) not in (None, "")}
     if span.resource.get("service.name"):
         found["service"] = span.resource["service.name"]
     return found
@@ -193,7 +210,7 @@ def scores(span: Span) -> list[Score]:
         if isinstance(name, str):
             value = first(holder, "gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label")
             found.append(Score(name, value, "gen_ai.evaluation"))
-    for first_name, prefix, kind in _JUDGED:
+    for first_name, prefix, kind in () if _JUDGED_KEYS.isdisjoint(span.attributes) else _JUDGED:
         for item in branches(span.attributes, prefix) if first_name in span.attributes else ():
             told = item.get(kind) if isinstance(item, dict) else None
             if isinstance(told, dict):
@@ -213,12 +230,15 @@ def _error(span: Span) -> str | None:
 
 
 def _usage(a: dict[str, Any]) -> Any:
+    into, out, total = first(a, *_IN), first(a, *_OUT), first(a, *_TOTAL)
+    if _PARTS.isdisjoint(a):
+        return tokens(into, out, total=total) if into is not None or out is not None else None
     provider = str(first(a, "ai.model.provider", "gen_ai.provider.name", "gen_ai.system") or "")
     own_names = "ai.usage.cachedInputTokens" in a and "ai.usage.inputTokenDetails.cacheReadTokens" not in a
     return tokens(
-        first(a, *_IN, "ai.usage.promptTokens", "llm.usage.prompt_tokens"),
-        first(a, *_OUT, "ai.usage.completionTokens", "llm.usage.completion_tokens"),
-        total=first(a, *_TOTAL),
+        into,
+        out,
+        total=total,
         cached=first(a, *_CACHED),
         stored=first(a, *_STORED),
         reasoning=first(a, *_REASONING),

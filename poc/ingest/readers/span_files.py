@@ -155,7 +155,10 @@ def _plain(raw: bytes) -> Any:
 def _parsed(place: str, value: Any, context: Context, depth: int) -> Iterator[Span | Reject]:
     if isinstance(value, list) and depth < _DEPTH:
         for index, item in enumerate(value):
-            yield from _parsed(f"{place} [{index}]", item, context, depth + 1)
+            if isinstance(item, dict) and _HOLDING.isdisjoint(item) and is_span(item):  # the usual case, without detour
+                yield _span(f"{place} [{index}]", item, context)
+            else:
+                yield from _parsed(f"{place} [{index}]", item, context, depth + 1)
         return
     if not isinstance(value, dict):
         yield Reject(place=place, reason="not a span or a list of spans", raw=_excerpt(value))

@@ -85,7 +85,7 @@ def read_span(
     resource: dict[str, Any] | None = None,
 ) -> Span:
     """The span that an object describes. `is_span` must hold."""
-    inner = _context(value)
+    inner = _context(value) if _TRACES.isdisjoint(value) or _SPANS.isdisjoint(value) else {}
     attributes = pairs(_first(value, "attributes", "tags", "Attributes"))
     if "context.span_id" in value or not attributes:  # a row of a data frame
         attributes |= {k[11:]: v for k, v in value.items() if k.startswith("attributes.") and v is not None}

@@ -10,7 +10,6 @@ trace began and stays a message. Knows nodes, no format.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,18 +18,16 @@ import msgspec
 
 from poc.ingest.arguments import Arguments
 from poc.ingest.jsonstream import compact
-from poc.ingest.readers.assembly import is_uuid, total
 from poc.ingest.readers.chat_messages import UNNAMED
 from poc.ingest.readers.heard import Heard, canonical
-from poc.ingest.readers.nodes import Node, Score, called_with, outcome, schemas, scores_as_data, verdict
+from poc.ingest.readers.nodes import Node, Score, called_with, outcome, schemas, verdict
 from poc.ingest.readers.said import Asked, Said
-from poc.ingest.readers.trace_tree import Tree, span_of
-from poc.ingest.times import seconds_between
+from poc.ingest.readers.trace_tree import Tree
+from poc.ingest.readers.trace_whole import conclude, metadata
 from poc.trajectory import Caller, Message, Run, Step, ToolSchema
 
 _SLACK = timedelta(seconds=1)
 """Clocks of two processes may differ: a tool may seem to start so much before the answer that called it."""
-_NAMES_KEPT = 20
 _EMPTY = (None, "", "{}", "null")
 
 
@@ -78,6 +75,7 @@ class _Building:
         self.run = run
         self.tree = Tree(nodes)
         self.calls: list[_Call] = []
+        self.by_id: dict[tuple[Hashable, str], list[_Call]] = {}
         self.turns: list[_Turn] = []
         self.turn_of: dict[int, int] = {}
         self.heard: dict[Hashable, Heard] = {}
@@ -86,7 +84,7 @@ class _Building:
         self.schemas_seen: set[str] = set()
         self.earlier = 0
 
-    def run_of(self, task_text: str | None, metadata: dict[str, Any], scores: list[Score]) -> Run:
+    def run_of(self, task_text: str | None, given: dict[str, Any], scores: list[Score]) -> Run:
         tree, run = self.tree, self.run
         for node in tree.calls:
             self._model_call(node)
@@ -97,12 +95,13 @@ class _Building:
         self._tools()
         self._steps()
         for node in tree.nodes:
-            self._describe(node.schemas)
+            if node.schemas is not None:
+                self._describe(node.schemas)
         run.tools = list(self.schemas.values())
-        run.native_id_is_global = _is_global(run.native_id)
-        self._whole(task_text)
+        main = [node for node in tree.calls if not self._is_delegated(self._key(node), tree.scope(node))]
+        conclude(run, tree, main, task_text)
         run.outcome = outcome(scores)
-        run.metadata = self._metadata(metadata, scores)
+        run.metadata = metadata(tree, given, scores, self.earlier)
         return run
 
     # Model calls -----------------------------------------------------------------------------------------
@@ -169,18 +168,26 @@ class _Building:
         )
         self.calls.append(made)
         self.turns[turn].calls.append(made)
+        if made.call_id is not None:
+            self.by_id.setdefault((key, made.call_id), []).append(made)
 
     def _answer(self, said: Said, message: Message, key: Hashable) -> None:
         """The message that answers a call: by id, else the first open call of that name, else of any."""
-        open_calls = [call for call in self.calls if call.answer is None and call.scope == key]
         found: _Call | None = None
         if said.call_id is not None:
-            found = next((call for call in open_calls if call.call_id == said.call_id), None)
-            if found is None:
-                open_calls = [call for call in open_calls if call.call_id is None]
-        if found is None and said.name is not None:
-            open_calls = [call for call in open_calls if call.tool == said.name]
-        found = found or next(iter(open_calls), None)
+            found = next((call for call in self.by_id.get((key, said.call_id), ()) if call.answer is None), None)
+        if found is None:
+            found = next(
+                (
+                    call
+                    for call in self.calls
+                    if call.answer is None
+                    and call.scope == key
+                    and (said.call_id is None or call.call_id is None)
+                    and (said.name is None or call.tool == said.name)
+                ),
+                None,
+            )
         if found is not None:
             found.answer, found.answered = message, said
 
@@ -228,7 +235,6 @@ class _Building:
     def _likely(self, node: Node) -> _Call | None:
         """The call that a tool span without a shared id carried out."""
         key = self._key(node)
-        wanted = canonical(node.arguments)
         free = [
             call
             for call in self.calls
@@ -236,6 +242,9 @@ class _Building:
             and call.message is not None
             and not (call.time is not None and node.start is not None and node.start + _SLACK < call.time)
         ]
+        if not free:
+            return None
+        wanted = canonical(node.arguments)
         named = [call for call in free if call.tool == node.name]
         for candidates in ([call for call in named if call.scope == key], named):
             exact = [call for call in candidates if wanted is not None and canonical(call.arguments) == wanted]
@@ -319,61 +328,7 @@ class _Building:
                 call.answer.content = None
         return step
 
-    # The run as a whole ----------------------------------------------------------------------------------
-
-    def _whole(self, task_text: str | None) -> None:
-        run, tree = self.run, self.tree
-        asked = (m.content for m in run.messages if m.role == "user" and m.content)
-        run.task_text = next(asked, None) or task_text
-        interval = span_of(tree.nodes)
-        run.started_at, run.ended_at = interval.start, interval.end
-        run.duration_s = seconds_between(interval.start, interval.end)
-        zones = {node.zone for node in tree.nodes if node.zone is not None}
-        run.zone_in_log = False not in zones if zones else None
-        main = [node for node in tree.calls if not self._is_delegated(self._key(node), tree.scope(node))]
-        models = Counter(node.answered_by for node in main or tree.calls if node.answered_by)
-        models = models or Counter(node.answered_by for node in tree.agents if node.answered_by)
-        run.model = models.most_common(1)[0][0] if models else None
-        counted = [node for node in tree.calls if node.usage is not None]
-        missing = any(node.usage is None and not node.failed for node in tree.calls)
-        whole = [node.usage for node in tree.agents if node.usage is not None and tree.scope(node) is None]
-        if counted and not missing:
-            run.usage = total(node.usage for node in counted if node.usage is not None)
-        elif whole:
-            run.usage = total(whole)
-        costs = [node.cost_usd for node in tree.calls]
-        known = [cost for cost in costs if cost is not None]
-        run.cost_usd = sum(known) if known and len(known) == len(costs) else None
-        if run.framework is None:
-            scopes = [node.scope for node in (*tree.tools, *tree.agents, *tree.calls) if node.scope]
-            run.framework = scopes[0] if scopes else None
-
-    def _metadata(self, given: dict[str, Any], scores: list[Score]) -> dict[str, Any]:
-        tree = self.tree
-        found = {key: value for key, value in given.items() if value not in (None, "", [], {})}
-        root = tree.root
-        if root is not None:
-            found.setdefault("root", root.name)
-            if root.failed:
-                found.setdefault("root_error", root.error or True)
-        agents = list(dict.fromkeys(node.agent for node in tree.agents if node.agent))
-        if agents:
-            found.setdefault("agents", agents)
-        models = sorted({node.answered_by for node in tree.calls if node.answered_by})
-        if len(models) > 1:
-            found["models"] = models
-        others = Counter(node.name for node in tree.nodes if node.kind == "other")
-        if others:
-            found["other_spans"] = dict(others.most_common(_NAMES_KEPT))
-        if self.earlier:
-            found["calls_before_this_trace"] = self.earlier
-        if scores:
-            found["scores"] = scores_as_data(scores)
-        return found
-
     def _describe(self, raw: Any) -> None:
-        if raw is None:
-            return
         text = raw if isinstance(raw, str) else compact(raw)
         if text in self.schemas_seen:
             return
@@ -391,9 +346,3 @@ class _Building:
         if key not in self.delegated:
             self.delegated[key] = self.tree.delegated(scope)
         return self.delegated[key]
-
-
-def _is_global(native_id: str | None) -> bool:
-    """Whether the id is of a kind that no other run in the world has."""
-    bare = (native_id or "").removeprefix("tr-").removeprefix("trace_")
-    return is_uuid(bare) and len(set(bare)) > 4

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import msgspec
-
 from poc.ingest.readers.nodes import Node
 from poc.trajectory import Usage
 
+_ACTORS = ("tool", "agent")
+_ALL = ("llm", "tool", "agent")
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _FIELDS = (
     "start",
@@ -39,6 +39,7 @@ class Tree:
     def __init__(self, nodes: list[Node]) -> None:
         self._by_id: dict[str, Node] = {}
         self._folded: dict[int, Node] = {}
+        self._scopes: dict[int, Node | None] = {}
         self._wrappers: dict[int, list[Node]] = {}
         joined, instead = _events_joined(_latest(nodes))
         self.nodes = self._ordered(joined)
@@ -64,11 +65,13 @@ class Tree:
 
     def above(self, node: Node) -> Node | None:
         """The nearest ancestor that is a model call, a tool call or an agent."""
-        return self._nearest(node, ("llm", "tool", "agent"))
+        return self._nearest(node, _ALL)
 
     def scope(self, node: Node) -> Node | None:
         """The nearest ancestor that is an agent or a tool: whose conversation this node belongs to."""
-        return self._nearest(node, ("tool", "agent"))
+        if node.position not in self._scopes:
+            self._scopes[node.position] = self._nearest(node, _ACTORS)
+        return self._scopes[node.position]
 
     def delegated(self, scope: Node | None) -> bool:
         """Whether what happens in `scope` is done by a subagent.
@@ -105,8 +108,12 @@ class Tree:
         return self._by_id.get(node.parent) if node.parent is not None else None
 
     def _nearest(self, node: Node, kinds: tuple[str, ...]) -> Node | None:
-        seen = {node.position}
         at = self._parent(node)
+        if at is None:
+            return None
+        if at.kind in kinds:
+            return self._folded.get(at.position, at) if at is not node else None
+        seen = {node.position}
         while at is not None and at.position not in seen:
             seen.add(at.position)
             if at.kind in kinds:
@@ -118,6 +125,8 @@ class Tree:
         self._by_id = {node.id: node for node in nodes if node.id is not None}
         if any(node.start is None for node in nodes):
             return sorted(nodes, key=lambda node: node.position)
+        if len({node.start for node in nodes}) == len(nodes):  # no two began at once: the tree is not asked
+            return sorted(nodes, key=_began)
         depths: dict[int, int] = {}
         for node in nodes:
             path: list[Node] = []
@@ -181,6 +190,10 @@ class Tree:
             if node.call_id is not None:
                 by_id[node.call_id] = node
         return tools
+
+
+def _began(node: Node) -> datetime:
+    return node.start or _NEVER
 
 
 def _events_joined(nodes: list[Node]) -> tuple[list[Node], dict[str, Node]]:
@@ -278,16 +291,3 @@ def _join_content(node: Node, other: Node) -> None:
         return asked or their_asked, answer or their_answer
 
     node.content = content
-
-
-class Interval(msgspec.Struct, frozen=True):
-    """When a node was at work, as far as is known."""
-
-    start: datetime | None
-    end: datetime | None
-
-
-def span_of(nodes: list[Node]) -> Interval:
-    """From the first beginning to the last end."""
-    times = [time for node in nodes for time in (node.start, node.end) if time is not None]
-    return Interval(min(times), max(times)) if times else Interval(None, None)
