@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from poc.ingest.arguments import from_value
@@ -14,12 +15,17 @@ CODE = "code_execution"
 """The tool as which code is shown that the model ran at the provider."""
 
 
+@cache
+def camel(name: str) -> str:
+    """The name as the web interface and REST write it."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
 def field(value: dict[str, Any], name: str) -> Any:
     """A member under its name or under the same in camelCase."""
-    if name in value:
-        return value[name]
-    first, *rest = name.split("_")
-    return value.get(first + "".join(part.capitalize() for part in rest))
+    found = value.get(name)
+    return value.get(camel(name)) if found is None else found
 
 
 class Session:
@@ -45,16 +51,22 @@ class Session:
             self.run.metadata.setdefault("errors", []).append(error)
         author = word(event.get("author"))
         by_user = author == "user"
-        results = [part for part in parts if field(part, "function_response") is not None]
-        rest = [part for part in parts if field(part, "function_response") is None]
+        results: list[Any] = []
+        rest: list[dict[str, Any]] = []
+        for part in parts:
+            answer = field(part, "function_response")
+            if answer is None:
+                rest.append(part)
+            else:
+                results.append(answer)
         usage = _usage(field(event, "usage_metadata"))
         if rest or usage is not None:
             role: Role = "user" if by_user else "assistant"
             name = None if by_user else author
             message = self.work.message(role, _text(rest), name=name, at=at, usage=usage)
             self._calls(rest, message, index, at, by_user=by_user)
-        for part in results:
-            self._result(field(part, "function_response"), at)
+        for answer in results:
+            self._result(answer, at)
         return True
 
     def finish(self) -> Run:
@@ -65,9 +77,9 @@ class Session:
         self, parts: list[dict[str, Any]], message: Message, turn: int, at: datetime | None, *, by_user: bool
     ) -> None:
         for part in parts:
-            call, code, ran = (
-                field(part, name) for name in ("function_call", "executable_code", "code_execution_result")
-            )
+            call = field(part, "function_call")
+            code = None if call is not None else field(part, "executable_code")
+            ran = None if call is not None else field(part, "code_execution_result")
             if isinstance(call, dict):
                 tool, arguments, call_id = call.get("name"), call.get("args"), word(call.get("id"))
                 caller = "user" if by_user else "agent"

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from poc.ingest.readers.adk_events import Session, field
+from poc.ingest.readers.adk_events import Session, camel, field
 from poc.ingest.readers.assembly import word
 from poc.ingest.readers.decoding import DECODE_ERRORS, Head, elements, glimpse, members
 from poc.ingest.readers.records import Record, records
@@ -55,7 +55,7 @@ def sniff(sample: bytes, name: str) -> float:
 
 
 def _any(head: Head, *names: str) -> bool:
-    return any(name in head or _camel(name) in head for name in names)
+    return any(name in head or camel(name) in head for name in names)
 
 
 def _is_event(head: Head) -> bool:
@@ -197,9 +197,9 @@ def _expected(record: Record, key: str | None, turns: list[Turn], app: str | Non
 
 
 def _call(use: dict[str, Any], name: str, args: str) -> ReferenceCall:
-    arguments = use.get(args, use.get(_camel(args)))
+    arguments = use.get(args, use.get(camel(args)))
     encoded = None if arguments is None else msgspec.json.encode(arguments).decode()
-    return ReferenceCall(tool=word(use.get(name, use.get(_camel(name)))) or "", arguments_json=encoded)
+    return ReferenceCall(tool=word(use.get(name, use.get(camel(name)))) or "", arguments_json=encoded)
 
 
 def _said(content: Any) -> str | None:
@@ -210,8 +210,3 @@ def _said(content: Any) -> str | None:
 
 def _dicts(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
