@@ -27,12 +27,12 @@ import msgspec
 from poc.ingest import jsonstream
 from poc.ingest.readers import agents_state
 from poc.ingest.readers.assembly import plain, word
+from poc.ingest.readers.by_trace import by_trace
 from poc.ingest.readers.decoding import Head, elements, glimpse, members, text
 from poc.ingest.readers.nodes import Node, called_with, tokens_of
 from poc.ingest.readers.pieces import objects
 from poc.ingest.readers.printed import printed
 from poc.ingest.readers.said import Said, messages
-from poc.ingest.readers.span_files import by_trace
 from poc.ingest.readers.trace_runs import build
 from poc.ingest.sources import Source
 from poc.ingest.times import parse_time, seconds_between

@@ -23,13 +23,13 @@ from typing import Any
 
 from poc.ingest import jsonstream
 from poc.ingest.readers.assembly import number, word
+from poc.ingest.readers.by_trace import any_ids, by_trace
 from poc.ingest.readers.decoding import Head, elements, glimpse, members
 from poc.ingest.readers.nodes import Kind, Node, Score, answered, called_with, tokens
 from poc.ingest.readers.pieces import Piece, objects
 from poc.ingest.readers.rows import columns_of, is_csv, rows
 from poc.ingest.readers.said import Asked, Said, messages, opened, unquoted
 from poc.ingest.readers.span_facts import about, node_of
-from poc.ingest.readers.span_files import by_trace
 from poc.ingest.readers.spans import Span
 from poc.ingest.readers.trace_runs import build
 from poc.ingest.sources import Source
@@ -83,7 +83,7 @@ def read(source: Source) -> Iterator[Run | Reject]:
     if is_csv(source.sample):
         yield from _csv(source)
     else:
-        yield from by_trace(source, _parse, _build)
+        yield from by_trace(source, _parse, _build, any_ids)
 
 
 def _csv(source: Source) -> Iterator[Run | Reject]:

@@ -25,11 +25,11 @@ from typing import Any
 from poc.ingest import jsonstream
 from poc.ingest.readers import parquet
 from poc.ingest.readers.assembly import number, word
+from poc.ingest.readers.by_trace import any_ids, by_trace
 from poc.ingest.readers.decoding import Head, elements, glimpse, members
 from poc.ingest.readers.nodes import Kind, Node, Score, answered, called_with, tokens, tokens_of
 from poc.ingest.readers.pieces import Piece, objects
 from poc.ingest.readers.said import Said, messages, opened
-from poc.ingest.readers.span_files import by_trace
 from poc.ingest.readers.trace_runs import build
 from poc.ingest.sources import Source
 from poc.ingest.times import parse_time, seconds_between
@@ -75,7 +75,7 @@ def read(source: Source) -> Iterator[Run | Reject]:
     if source.magic in MAGIC:
         yield from _parquet(source)
     else:
-        yield from by_trace(source, _parse, _build)
+        yield from by_trace(source, _parse, _build, any_ids)
 
 
 def _parquet(source: Source) -> Iterator[Run | Reject]:

@@ -21,12 +21,13 @@ from typing import Any
 
 from poc.ingest import jsonstream
 from poc.ingest.readers.assembly import number, word
+from poc.ingest.readers.by_trace import by_trace
 from poc.ingest.readers.decoding import Head, elements, glimpse, members
 from poc.ingest.readers.nodes import Kind, Node, Score, answered, called_with, tokens_of
 from poc.ingest.readers.pieces import Piece, objects
 from poc.ingest.readers.said import messages, opened, unquoted
-from poc.ingest.readers.span_facts import about, node_of
-from poc.ingest.readers.span_files import by_trace, first_span, traces
+from poc.ingest.readers.span_facts import about, bare_node, node_of
+from poc.ingest.readers.span_files import first_span, traces
 from poc.ingest.readers.spans import Span, is_span, read_span
 from poc.ingest.readers.trace_runs import build
 from poc.ingest.sources import Source
@@ -186,7 +187,11 @@ def _node(span: Span, position: int) -> Node:
     a = span.attributes
     said = {key: opened(value) if key.startswith("mlflow.") else value for key, value in a.items() if value != "null"}
     typed = word(said.get("mlflow.spanType"))
-    node = node_of(span, position, _KINDS.get(typed, "other") if typed and typed != "UNKNOWN" else None)
+    kind = _KINDS.get(typed, "other") if typed and typed != "UNKNOWN" else None
+    if kind is not None and all(key.startswith("mlflow.") for key in a):  # nothing else has a say
+        node = bare_node(span, position, kind)
+    else:
+        node = node_of(span, position, kind)
     asked, answer = said.get("mlflow.spanInputs"), said.get("mlflow.spanOutputs")
     if node.kind == "tool":
         if asked is not None:

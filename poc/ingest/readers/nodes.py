@@ -193,6 +193,8 @@ class Answered(msgspec.Struct):
 
 def answered(value: Any) -> Answered:
     """The result of a tool call, taken out of LangChain's ``ToolMessage``, ``{"output": ..}`` and the like."""
+    if isinstance(value, str) and '"output"' not in value and '"type"' not in value and '"role"' not in value:
+        return Answered(value)  # nothing is wrapped around it
     inner = opened(value) if isinstance(value, str) and value.lstrip()[:1] == "{" else value
     for _ in range(2):
         if isinstance(inner, dict) and "output" in inner and set(inner) <= {"output", "kwargs"}:

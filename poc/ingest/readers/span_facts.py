@@ -107,20 +107,7 @@ def node_of(span: Span, position: int, kind: Kind | None = None) -> Node:
     """The span as a node of its trace. `kind`: where something surer than its attributes says it."""
     a = span.attributes
     kind = kind or kind_of(span)
-    node = Node(
-        position=position,
-        kind=kind,
-        name=span.name,
-        id=span.span_id,
-        parent=span.parent_id,
-        start=span.start,
-        end=span.end,
-        duration_s=span.duration_s,
-        zone=span.zone,
-        failed=span.failed,
-        error=_error(span),
-        scope=span.scope,
-    )
+    node = bare_node(span, position, kind)
     phase = None
     if "target" in a or span.name.startswith(("tool.", "backend.")):
         phase = _PHASE.fullmatch(str(a.get("target") or _NUMBERED.sub("", span.name)))
@@ -139,6 +126,24 @@ def node_of(span: Span, position: int, kind: Kind | None = None) -> Node:
         node.agent = word(first(a, "gen_ai.agent.name", "agent.name", "graph.node.id", "traceloop.entity.name"))
         node.schemas = _schemas(a)
     return node
+
+
+def bare_node(span: Span, position: int, kind: Kind) -> Node:
+    """The span as a node, without what its attributes say."""
+    return Node(
+        position=position,
+        kind=kind,
+        name=span.name,
+        id=span.span_id,
+        parent=span.parent_id,
+        start=span.start,
+        end=span.end,
+        duration_s=span.duration_s,
+        zone=span.zone,
+        failed=span.failed,
+        error=_error(span) if span.events or span.failed else None,
+        scope=span.scope,
+    )
 
 
 def _beeai(node: Node, span: Span, phase: re.Match[str] | None) -> None:
@@ -251,9 +256,10 @@ def _schemas(a: dict[str, Any]) -> Any:
     found = first(a, *_SCHEMAS)
     if found is not None:
         return found
-    listed = branches(a, "llm.tools") or branches(a, "llm.request.functions")
-    if listed:
-        return listed
+    if "openinference.span.kind" in a or "llm.request.type" in a or "llm.tools" in a:
+        listed = branches(a, "llm.tools") or branches(a, "llm.request.functions")
+        if listed:
+            return listed
     request = opened(a.get("gcp.vertex.agent.llm_request"))
     config = request.get("config") if isinstance(request, dict) else None
     return config.get("tools") if isinstance(config, dict) else None

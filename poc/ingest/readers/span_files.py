@@ -2,31 +2,25 @@
 
 Containers: OTLP JSON (one object, or one a line), Tempo (``batches``, newer
 ``trace``), Jaeger (``data[].spans`` with ``processes``), flat lists, lines or
-concatenated objects. Spans of a trace may stand anywhere; in a file of lines
-each trace is given out as soon as its last line is past, so memory does not
-grow with the file. A break in a document costs what stands after it in that
+concatenated objects. A break in a document costs what stands after it in that
 list, no more. Knows no meaning of any attribute.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from poc.ingest import jsonstream
+from poc.ingest.readers.by_trace import Build, by_trace
 from poc.ingest.readers.decoding import DECODE_ERRORS, Glimpse, Head, glimpse, members
 from poc.ingest.readers.decoding import elements as parts_of
-from poc.ingest.readers.spans import Span, hex_id, is_span, pairs, read_span
+from poc.ingest.readers.spans import Span, is_span, pairs, read_span
 from poc.ingest.sources import Source
 from poc.trajectory import Reject, Run
 
-_TRACE_ID = re.compile(
-    rb'"(?:traceId|trace_id|traceID|TraceID|context\.trace_id|id(?="\s*:\s*"trace_))"\s*:\s*"([^"\\]{1,200})"'
-)
-"""Where a text names a trace; the header of an OpenAI Agents trace does it in its ``id``."""
 _LISTS = ("resourceSpans", "resource_spans", "batches", "data", "traces", "spans")
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
 _INSIDE = (*_LISTS, *_SCOPES, "trace")
@@ -42,60 +36,14 @@ class Context(msgspec.Struct):
     processes: dict[str, dict[str, Any]] = {}
 
 
-T = TypeVar("T")
-Build = Callable[[str | None, list[T]], Iterator[Run | Reject]]
-"""Makes the run of one trace out of all that belongs to it."""
-Parse = Callable[[jsonstream.Value], Iterator[tuple[str | None, T] | Run | Reject]]
-"""Reads one top-level value of a file: the id of a trace, and what belongs to it; or a whole run."""
-
-
 def traces(source: Source, build: Build[Span]) -> Iterator[Run | Reject]:
     """The runs of all traces of spans in the file."""
     yield from by_trace(source, _spans, build)
 
 
-def by_trace(source: Source, parse: Parse[T], build: Build[T]) -> Iterator[Run | Reject]:
-    """The runs of all traces in the file, in the order in which the traces end (lines) or begin (documents)."""
-    last = _last_lines(source) if jsonstream.layout(source) == "lines" else {}
-    due: dict[int, list[str]] = {}
-    for trace, line in last.items():
-        due.setdefault(line, []).append(trace)
-    waiting: dict[str | None, list[T]] = {}
-    for number, value in enumerate(jsonstream.values(source)):
-        for item in parse(value):
-            if isinstance(item, tuple):
-                waiting.setdefault(item[0], []).append(item[1])
-            else:
-                yield item
-        for trace in due.get(number, ()):
-            parts = waiting.pop(trace, None)
-            if parts:
-                yield from build(trace, parts)
-    for trace, parts in waiting.items():
-        yield from build(trace, parts)
-
-
 def _spans(value: jsonstream.Value) -> Iterator[tuple[str | None, Span] | Reject]:
     for item in _text(value.place, value.raw, Context(), 0):
         yield item if isinstance(item, Reject) else (item.trace_id, item)
-
-
-def _last_lines(source: Source) -> dict[str, int]:
-    """For each trace the last record that names it; told from the text alone, before anything is parsed."""
-    found: dict[bytes, int] = {}
-    number = 0
-    with source.open() as file:
-        for line in file:
-            if line.strip():
-                for trace in _TRACE_ID.findall(line):
-                    found[trace] = number
-                number += 1
-    last: dict[str, int] = {}
-    for raw, record in found.items():
-        trace = hex_id(raw.decode(errors="replace"))
-        if trace is not None:
-            last[trace] = max(record, last.get(trace, 0))
-    return last
 
 
 def _text(place: str, raw: bytes, context: Context, depth: int) -> Iterator[Span | Reject]:

@@ -9,10 +9,9 @@ no meaning of any attribute and no file layout.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import re
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -22,7 +21,9 @@ from poc.ingest.times import parse_time, seconds_between
 
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{22}==|[A-Za-z0-9+/_-]{11}=)")
 _NOTHING = re.compile(r"0*")
-_CODES = {"ERROR": True, "2": True, "OK": False, "1": False}
+_CODES: dict[Any, bool | None] = {"ERROR": True, "2": True, 2: True, "OK": False, "1": False, 1: False, "UNSET": None}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NANOSECONDS = 10**17
 TRACE_KEYS = ("traceId", "trace_id", "traceID", "TraceID", "context.trace_id")
 SPAN_KEYS = ("spanId", "span_id", "spanID", "SpanID", "context.span_id")
 _NAMES, _TRACES, _SPANS = frozenset(("name", "operationName", "Name")), frozenset(TRACE_KEYS), frozenset(SPAN_KEYS)
@@ -90,7 +91,7 @@ def read_span(
     if "context.span_id" in value or not attributes:  # a row of a data frame
         attributes |= {k[11:]: v for k, v in value.items() if k.startswith("attributes.") and v is not None}
     told = value.get("span_kind")
-    if isinstance(told, str) and told.upper() in _INFERENCE and "openinference.span.kind" not in attributes:
+    if told is not None and "openinference.span.kind" not in attributes and str(told).upper() in _INFERENCE:
         attributes = {**attributes, "openinference.span.kind": told}  # Phoenix keeps it in a column of its own
     start, zone = _time(_first(value, *_STARTS))
     end, zone_of_end = _time(_first(value, *_ENDS))
@@ -125,8 +126,8 @@ def read_span(
 
 def hex_id(value: Any) -> str | None:
     """An id in hex where it is one; an id of zeros or blanks is none."""
-    text = word(value)
-    if text is None:
+    text = value if isinstance(value, str) else word(value)
+    if not text:
         return None
     if len(text) in (16, 32) and text.isalnum():  # the usual case: hex already
         return text.lower() if text.strip("0") else None
@@ -135,7 +136,7 @@ def hex_id(value: Any) -> str | None:
         text = text[2:]
     if text[-1:] == "=" and _BASE64.fullmatch(text):
         try:
-            text = base64.b64decode(text, altchars=b"-_" if "-" in text or "_" in text else None).hex()
+            text = binascii.a2b_base64(text.replace("-", "+").replace("_", "/")).hex()
         except (binascii.Error, ValueError):
             return text
     if _NOTHING.fullmatch(text):
@@ -224,6 +225,10 @@ def _parent(value: dict[str, Any]) -> str | None:
 
 
 def _time(value: Any) -> tuple[datetime | None, bool | None]:
+    if type(value) is str and len(value) == 19 and value.isdigit():
+        value = int(value)
+    if type(value) is int and value > _NANOSECONDS:  # the usual case, without detour
+        return _EPOCH + timedelta(microseconds=value // 1000), True
     if isinstance(value, list) and len(value) == 2 and all(isinstance(part, int) for part in value):
         return parse_time(value[0] * 1_000_000_000 + value[1])  # Node: seconds, nanoseconds
     return parse_time(value)
@@ -241,7 +246,7 @@ def _status(value: dict[str, Any], attributes: dict[str, Any]) -> tuple[bool | N
     if code is None:
         code = attributes.get("otel.status_code", value.get("statusCode"))
         message = message or attributes.get("otel.status_description")
-    failed = _CODES.get(str(code).upper().removeprefix("STATUS_CODE_"))
+    failed = _CODES[code] if code in _CODES else _CODES.get(str(code).upper().removeprefix("STATUS_CODE_"))
     if failed is None and attributes.get("error") is True:
         failed = True
     return failed, message if isinstance(message, str) and message else None

@@ -20,11 +20,11 @@ from typing import Any
 
 from poc.ingest import jsonstream
 from poc.ingest.readers.assembly import word
+from poc.ingest.readers.by_trace import by_trace
 from poc.ingest.readers.decoding import Head, elements, glimpse, members
 from poc.ingest.readers.nodes import Node, Score, answered, called_with, tokens_of
 from poc.ingest.readers.pieces import Piece, objects
 from poc.ingest.readers.said import messages
-from poc.ingest.readers.span_files import by_trace
 from poc.ingest.readers.trace_runs import build
 from poc.ingest.sources import Source
 from poc.ingest.times import parse_time, seconds_between

@@ -1,0 +1,103 @@
+"""What belongs to one trace, gathered from all over a file.
+
+Parts of a trace may stand anywhere. In a file of lines, and in one list, each
+trace is given out as soon as the last record that names it is past, so that
+little is held at a time; which record that is, is told from the text alone,
+before anything is parsed. Knows no format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from poc.ingest import jsonstream
+from poc.ingest.readers.decoding import DECODE_ERRORS
+from poc.ingest.readers.spans import hex_id
+from poc.ingest.sources import Source
+from poc.trajectory import Reject, Run
+
+_TRACE = re.compile(rb'race(?:Id|_id|ID)"\s*:\s*"([^"\\]{1,200})"|race_([0-9a-zA-Z]{1,200})"')
+_ANY = re.compile(rb'"(?:traceId|trace_id|id|dotted_order)"\s*:\s*"(?:\d{8}T\d+Z)?([^"\\.]{1,200})')
+
+T = TypeVar("T")
+Build = Callable[[str | None, list[T]], Iterator[Run | Reject]]
+"""Makes the run of one trace out of all that belongs to it."""
+Parse = Callable[[jsonstream.Value], Iterator[tuple[str | None, T] | Run | Reject]]
+"""Reads one record of a file: the id of a trace, and what belongs to it; or a whole run."""
+_parts = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+Ids = Callable[[bytes], Iterable[bytes]]
+"""Finds the ids of traces in the text of a record; it may find more than those."""
+
+
+def trace_ids(record: bytes) -> list[bytes]:
+    """The ids that stand under some spelling of ``trace_id``, and those of the OpenAI Agents SDK (``trace_...``)."""
+    found: list[bytes] = []
+    at = record.find(b"race")
+    while at >= 0:  # much faster than to let the pattern search
+        match = _TRACE.match(record, at)
+        if match:
+            found.append(match[1] or b"trace_" + match[2])
+        at = record.find(b"race", at + 4)
+    return found
+
+
+def any_ids(record: bytes) -> list[bytes]:
+    """For formats in which the trace itself, or a part of it, may stand under its own ``id`` alone."""
+    return _ANY.findall(record)
+
+
+def by_trace(source: Source, parse: Parse[T], build: Build[T], ids: Ids = trace_ids) -> Iterator[Run | Reject]:
+    """The runs of all traces in the file, in the order in which the traces end (else: begin)."""
+    records, last = _records(source, ids)
+    due: dict[int, list[str]] = {}
+    for trace, number in last.items():
+        due.setdefault(number, []).append(trace)
+    waiting: dict[str | None, list[T]] = {}
+    for number, value in enumerate(records):
+        for item in parse(value):
+            if isinstance(item, tuple):
+                waiting.setdefault(item[0], []).append(item[1])
+            else:
+                yield item
+        for trace in due.get(number, ()):
+            parts = waiting.pop(trace, None)
+            if parts:
+                yield from build(trace, parts)
+    for trace, parts in waiting.items():
+        yield from build(trace, parts)
+
+
+def _records(source: Source, ids: Ids) -> tuple[Iterable[jsonstream.Value], dict[str, int]]:
+    """The records of a file, and for each trace the number of the last one that names it (none: not known)."""
+    if jsonstream.layout(source) == "lines":
+        with source.open() as file:
+            return jsonstream.values(source), _last((line for line in file if line.strip()), ids)
+    documents = list(jsonstream.values(source))  # such a file is read as a whole
+    if len(documents) != 1 or documents[0].raw.lstrip()[:1] != b"[":
+        return documents, {}
+    try:
+        parts = _parts(documents[0].raw)
+    except DECODE_ERRORS:
+        return documents, {}
+    place = documents[0].place
+    elements = (jsonstream.Value(f"{place} [{index}]", bytes(part)) for index, part in enumerate(parts))
+    return elements, _last(map(bytes, parts), ids)
+
+
+def _last(records: Iterable[bytes], ids: Ids) -> dict[str, int]:
+    found: dict[bytes, int] = {}
+    for number, record in enumerate(records):
+        for trace in ids(record):
+            found[trace] = number
+    last: dict[str, int] = {}
+    for raw, number in found.items():
+        trace = hex_id(raw.decode(errors="replace"))
+        if trace is not None:
+            last[trace] = max(number, last.get(trace, 0))
+    return last
