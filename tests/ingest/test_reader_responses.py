@@ -151,6 +151,11 @@ def test_requests_of_one_conversation_are_one_run(write, workspace, pairs):
     assert (told.read, told.imported, told.runs, told.steps) == (4, 4, 2, 3)
 
 
+def test_a_log_that_begins_midway_does_not_know_all_tokens(write):
+    run = read_one(write("r.jsonl", repeated()[1:]), "openai_responses")
+    assert ([step.call_id for step in run.steps], run.usage) == (["c1", "c2", "c3"], None)
+
+
 def test_responses_alone_and_in_lists(write):
     listed = [response(1, FIRST), response(2, SECOND, before=1), response(3, THIRD, before=2)]
     for content in (listed, json.dumps(listed), json.dumps({"responses": listed})):

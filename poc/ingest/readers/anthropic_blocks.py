@@ -119,6 +119,19 @@ def result(
     )
 
 
+def mark(role: Any, blocks: list[Block]) -> tuple[Any, ...]:
+    """What tells a message from others when a later request repeats it.
+
+    The ids of its calls and results are enough: clients leave out thoughts and trim or shorten texts on the way.
+    """
+    ids = [word(block.id) if block.type in CALLS else word(block.tool_use_id) for block in blocks]
+    told = tuple(known for known in ids if known is not None)
+    if told:
+        return role, *told
+    texts = [block.text.strip() for block in blocks if isinstance(block.text, str)]
+    return role, *texts, *((word(block.name), bytes(block.input)) for block in blocks if block.type in CALLS)
+
+
 def result_text(content: Any) -> str | None:
     """A result's content as text: blocks of text are joined, documents give theirs, images a word."""
     if not isinstance(content, list):

@@ -32,7 +32,10 @@ _HOLD_MESSAGES = frozenset(chat_runs.MESSAGE_KEYS)
 _RUN_LISTS = ("simulations", "runs", "trajectories", "conversations", "data")
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 Fields = dict[str, msgspec.Raw]
-_OTHERS = (b'"tool_use"', b'"tool_result"', b'"function_call_output"', b'"input_text"', b'"output_text"')
+_OTHERS = tuple(
+    f'"{mark}"'.encode()
+    for mark in ["tool_use", "tool_result", "input_schema", "function_call_output", "input_text", "output_text"]
+)
 """What messages hold that are Anthropic's, or items of OpenAI's other API."""
 _DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 

@@ -60,7 +60,7 @@ def build(run: Run, fields: dict[str, Raw], tau2: Tau2File | None) -> None:
     if not any(isinstance(message.role, str) for message in chat):
         raise NotARun(f"the list '{key}' holds no chat messages: none has a role")
     values = {name: _decode(raw) for name, raw in fields.items() if name != key}
-    _common(run, values)
+    common(run, values)
     if tau2 is not None or ("reward_info" in values and "termination_reason" in values):
         _tau2(run, values, tau2)
     elif key == "traj":
@@ -69,7 +69,8 @@ def build(run: Run, fields: dict[str, Raw], tau2: Tau2File | None) -> None:
     fill(run, chat)
 
 
-def _common(run: Run, values: dict[str, Any]) -> None:
+def common(run: Run, values: dict[str, Any]) -> None:
+    """Fill `run` from what wrappers of all kinds say; what has a field of its own is taken out of `values`."""
     run.native_id = _take(values, _NATIVE)
     run.native_id_is_global = run.native_id is not None and _UUID.fullmatch(run.native_id) is not None
     run.task_key = _take(values, _TASK_KEY)

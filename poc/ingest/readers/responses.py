@@ -25,7 +25,7 @@ from poc.ingest.readers.assembly import Assembly, word
 from poc.ingest.readers.chat_messages import usage_of
 from poc.ingest.readers.decoding import DECODE_ERRORS, Head, decode, elements, glimpse, members, text
 from poc.ingest.readers.histories import Histories
-from poc.ingest.readers.responses_items import TYPES, Item, Items, mark, schemas
+from poc.ingest.readers.responses_items import CALLS, TYPES, Item, Items, mark, schemas
 from poc.ingest.sources import Source
 from poc.trajectory import Reject, Run
 
@@ -122,10 +122,14 @@ class _Thread:
         self.assembly = Assembly(self.run)
         self.items = Items(self.assembly, repeats=repeats)
         self.marks: list[Hashable] = []
+        self.untold = False
+        """Whether it holds answers whose responses are not in the log, so that their tokens are not known."""
 
     def finish(self) -> Run:
         self.items.finish()
-        return self.assembly.finish()
+        run = self.assembly.finish()
+        run.usage = None if self.untold else run.usage
+        return run
 
 
 class _Stream(msgspec.Struct):
@@ -276,6 +280,7 @@ class _Reading:
         thread.run.records += records
         self._describe(thread, record, request, response)
         for item in asked:
+            thread.untold |= item.role == "assistant" or item.type in CALLS
             thread.items.add(item)
         if made:
             at = thread.assembly.time(response.completed_at or response.created_at or record.timestamp)
