@@ -21,7 +21,7 @@ from poc.ingest.pairing import Pairing
 from poc.ingest.times import parse_time, seconds_between
 from poc.trajectory import Message, Role, Run, Step, Usage
 
-_ROLES: dict[Any, Role] = {
+ROLES: dict[Any, Role] = {
     "system": "system",
     "developer": "system",
     "user": "user",
@@ -96,7 +96,7 @@ def fill(run: Run, chat: list[ChatMessage]) -> None:
     zones: set[bool] = set()
     turn = 0
     for seq, item in enumerate(chat):
-        role = _ROLES.get(item.role, "other") if isinstance(item.role, str) else "other"
+        role = ROLES.get(item.role, "other") if isinstance(item.role, str) else "other"
         content = item.content
         message = Message(
             seq=seq, role=role, content=content if content is None or isinstance(content, str) else text_of(content)

@@ -19,6 +19,7 @@ from msgspec import Raw
 
 from poc.ingest.outcome_values import read_outcome
 from poc.ingest.readers.chat_messages import decode_messages, fill, text_of, usage_of
+from poc.ingest.readers.chat_regular import read_regular
 from poc.ingest.times import parse_time, seconds_between
 from poc.trajectory import Outcome, ReferenceCall, Run, ToolSchema
 
@@ -54,10 +55,11 @@ class Tau2File:
 def build(run: Run, fields: dict[str, Raw], tau2: Tau2File | None) -> None:
     """Fill `run` from the members of its object. Raises `NotARun`, or msgspec's errors for broken JSON."""
     key = next((name for name in MESSAGE_KEYS if bytes(fields.get(name, b""))[:1] == b"["), None)
-    chat = decode_messages(fields[key]) if key else []
-    if not chat:
+    usual = read_regular(fields[key]) if key else None
+    chat = decode_messages(fields[key]) if key and usual is None else []
+    if not chat and usual is None:
         raise NotARun(_no_messages(fields))
-    if not any(isinstance(message.role, str) for message in chat):
+    if chat and not any(isinstance(message.role, str) for message in chat):
         raise NotARun(f"the list '{key}' holds no chat messages: none has a role")
     values = {name: _decode(raw) for name, raw in fields.items() if name != key}
     common(run, values)
@@ -66,7 +68,11 @@ def build(run: Run, fields: dict[str, Raw], tau2: Tau2File | None) -> None:
     elif key == "traj":
         _tau(run, values)
     run.metadata = {name: value for name, value in values.items() if value is not None}
-    fill(run, chat)
+    if usual is None:
+        fill(run, chat)
+    else:
+        run.messages, run.steps = usual.messages, usual.steps
+        run.task_text = usual.task_text if run.task_text is None else run.task_text
 
 
 def common(run: Run, values: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ class Piece(msgspec.Struct):
 
     def reject(self, reason: str, *, records: int = 1) -> Reject:
         """This object as a reject."""
-        raw = jsonstream.excerpt(msgspec.json.encode(self.value))
+        raw = jsonstream.excerpt(jsonstream.compact(self.value).encode("utf-8", "replace"))
         return Reject(place=self.place, reason=reason, raw=raw, records=records)
 
 
