@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from poc.ingest import READERS
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = sorted(path.parent for path in (ROOT / "poc").rglob("__init__.py") if path.parent.name not in ("pages",))
 TOP_LEVEL = {
@@ -99,3 +101,10 @@ def test_constraints_hold_names_and_versions_only() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     assert lines
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line) for line in lines)
+
+
+def test_the_readme_names_every_format() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = text[text.index("## What it reads") : text.index("## More")]
+    last_cells = "".join(re.findall(r"\|[^|\n]*\|$", table, re.MULTILINE))
+    assert set(re.findall(r"`([a-z_]+)`", last_cells)) == set(READERS)
