@@ -33,7 +33,7 @@ from poc.trajectory import Reject, Role, Run, Usage
 NAME = "atif"
 VERSION = 1
 
-_ROLES: dict[Any, Role] = {"system": "system", "user": "user", "agent": "assistant"}
+_ROLES: dict[str | None, Role] = {"system": "system", "user": "user", "agent": "assistant"}
 _TOLD = ("schema_version", "session_id", "agent", "steps", "final_metrics", "subagent_trajectories", "trajectory_id")
 _DEPTH = 5
 
@@ -106,7 +106,7 @@ class _Trajectory:
 
     def _step(self, step: dict[str, Any], turn: tuple[int, int], speaker: str | None, depth: int) -> None:
         at = self.assembly.time(step.get("timestamp"))
-        role = _ROLES.get(step.get("source"), "other")
+        role = _ROLES.get(word(step.get("source")), "other")
         metrics = _object(step.get("metrics"))
         message = self.assembly.message(
             role,

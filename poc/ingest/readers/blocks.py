@@ -57,7 +57,7 @@ def read_blocks(blocks: list[Any], role: Role, name: str | None, out: list[Said]
             continue
         if not isinstance(block, dict):
             continue
-        kind = block.get("type")
+        kind = word(block.get("type"))
         if kind in _TEXTS and not block.get("thought"):
             texts.append(_text(block))
             spoke = True
@@ -98,7 +98,7 @@ def _typed(block: dict[str, Any]) -> Asked:
 
 
 def _result(block: dict[str, Any]) -> Said | None:
-    kind = block.get("type")
+    kind = word(block.get("type"))
     for key in () if kind in _RESULTS else ("function_response", "functionResponse", "toolResult"):
         inner = block.get(key)
         if isinstance(inner, dict):
@@ -145,7 +145,7 @@ def is_block(item: Any) -> bool:
     """Whether an object is a block, not a message."""
     if not isinstance(item, dict) or "role" in item or "message" in item:
         return False
-    kind = item.get("type")
+    kind = word(item.get("type"))
     if kind in _CALLS or kind in _RESULTS:
         return "call_id" not in item
     if kind in _TEXTS or kind in ("image", "image_url", "thinking", "reasoning"):

@@ -23,6 +23,8 @@ from poc.trajectory import Reject
 MAGIC = b"SQLite format 3\x00"
 _PAGE_COUNT = slice(28, 32)
 _VERSIONS = slice(18, 20)
+FAULTS = (sqlite3.Error, UnicodeDecodeError)
+"""What reading a damaged database raises: what SQLite says of it may itself be no text."""
 Tables = dict[str, list[str]]
 """Columns by table."""
 
@@ -39,10 +41,11 @@ def tables_in(sample: bytes) -> Tables:
     head[_PAGE_COUNT] = pages.to_bytes(4, "big")
     head[_VERSIONS] = b"\x01\x01"
     with closing(sqlite3.connect(":memory:")) as db:
+        db.text_factory = _text
         try:
             db.deserialize(bytes(head))
             return _tables(db)
-        except sqlite3.Error:
+        except FAULTS:
             return {}
 
 
@@ -53,14 +56,14 @@ def opened(source: Source) -> Iterator[sqlite3.Connection]:
         try:
             path, fixed = _on_disk(source, Path(folder))
             db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if fixed else ''}", uri=True)
-        except (sqlite3.Error, OSError) as error:
+        except (*FAULTS, OSError) as error:
             raise _unreadable(source, error) from error
         with closing(db):
-            db.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+            db.text_factory = _text
             try:
                 db.execute("PRAGMA trusted_schema = OFF")
                 db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            except sqlite3.Error as error:
+            except FAULTS as error:
                 raise _unreadable(source, error) from error
             yield db
 
@@ -70,7 +73,7 @@ def tables(source: Source) -> Tables:
     with opened(source) as db:
         try:
             return _tables(db)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise _unreadable(source, error) from error
 
 
@@ -81,7 +84,7 @@ def peek(source: Source, table: str) -> list[dict[str, Any]]:
             cursor = db.execute(f"SELECT * FROM {_quoted(table)} LIMIT {FIRST}")
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, map(_clean, cells), strict=True)) for cells in cursor]
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise _unreadable(source, error) from error
 
 
@@ -91,7 +94,7 @@ def is_key(source: Source, table: str, column: str) -> bool:
         try:
             query = f"SELECT count({_quoted(column)}) = count(DISTINCT {_quoted(column)}) FROM {_quoted(table)}"
             return bool(db.execute(query).fetchone()[0])
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise _unreadable(source, error) from error
 
 
@@ -123,14 +126,14 @@ def rows(source: Source, table: str, columns: Sequence[str], run_column: str | N
                     if key not in met and key is not None and run_column:
                         met.add(key)
                         yield from _checked(Row(f"{other} {run_column}={key}", {run_column: key, **cells}))
-        except sqlite3.Error as error:
+        except FAULTS as error:
             yield Reject(place=f"table {table}", reason=f"the database cannot be read on from here: {error}")
 
 
 def _count(db: sqlite3.Connection, table: str) -> int:
     try:
         return db.execute(f"SELECT count(*) FROM {_quoted(table)}").fetchone()[0]
-    except sqlite3.Error:
+    except FAULTS:
         return 0  # damaged further on: what can be read is read, and the damage is said where it is met
 
 
@@ -157,6 +160,10 @@ def _clean(value: Any) -> Any:
     if isinstance(value, str) and not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value):
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return value
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
 
 
 def _tables(db: sqlite3.Connection) -> Tables:

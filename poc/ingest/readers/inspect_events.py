@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from poc.ingest.readers.assembly import word
 from poc.ingest.readers.decoding import loads
 
 _ATTACHED = "attachment://"
@@ -147,7 +148,7 @@ class Attachments:
 
 def happenings(events: list[Event]) -> list[Happening]:
     """The model and tool events that are the agents', in the order of the log."""
-    spans = {event.id: event for event in events if event.event == "span_begin"}
+    spans = {word(event.id): event for event in events if event.event == "span_begin"}
     found: list[Happening] = []
     scoring = 0
     for event, inner in _flat(events, 0):
@@ -183,10 +184,10 @@ def _flat(events: list[Event], depth: int) -> Iterator[tuple[Event, int]]:
             yield from _flat(event.events, depth + (event.event == "tool"))
 
 
-def _around(event: Event, spans: dict[Any, Event]) -> tuple[int, str | None, bool]:
+def _around(event: Event, spans: dict[str | None, Event]) -> tuple[int, str | None, bool]:
     """How many tools run around an event, the innermost agent, and whether a scorer does."""
     depth, agent, seen = 0, None, 0
-    span = spans.get(event.span_id)
+    span = spans.get(word(event.span_id))
     while span is not None and seen < len(spans):
         seen += 1
         depth += span.type == "tool"
@@ -194,7 +195,7 @@ def _around(event: Event, spans: dict[Any, Event]) -> tuple[int, str | None, boo
             agent = span.name
         if span.type in _SCORING:
             return depth, agent, True
-        span = spans.get(span.parent_id)
+        span = spans.get(word(span.parent_id))
     return depth, agent, False
 
 

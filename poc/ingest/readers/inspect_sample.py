@@ -41,7 +41,7 @@ from poc.ingest.readers.nodes import schemas
 from poc.ingest.times import seconds_between
 from poc.trajectory import Message, Role, Run, ToolSchema
 
-_ROLES: dict[Any, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+_ROLES: dict[str | None, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
 
 def build(sample: Sample, header: dict[str, Any], place: str) -> Run:
@@ -96,7 +96,7 @@ class _Building:
             elif message.role == "tool":
                 self._result(message)
             else:
-                self.assembly.message(_ROLES.get(message.role, "other"), self._text(message.content))
+                self.assembly.message(_ROLES.get(word(message.role), "other"), self._text(message.content))
         if None in self.beside:
             self._beside(None)
         for waiting in self.unanswered.values():
@@ -134,8 +134,8 @@ class _Building:
                 self.beside.setdefault(after, []).append(happening)
 
     def _key(self, message: ChatMessage) -> Any:
-        if message.id is not None:
-            return message.id
+        if ident := word(message.id):
+            return ident
         return self._text(message.content) or "", tuple(word(call.id) for call in message.tool_calls or ())
 
     def _answer(self, position: int, message: ChatMessage) -> None:

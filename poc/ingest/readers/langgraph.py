@@ -19,7 +19,6 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from datetime import datetime
-from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -60,21 +59,25 @@ def sniff(sample: bytes, name: str) -> float:
 def read(source: Source) -> Iterator[Run | Reject]:
     """A run for each thread; checkpoints that cannot be read are rejects."""
     with database.opened(source) as db:
+        found: _Thread | None = None
+        fault: Reject | None = None
         try:
             total = max(1, db.execute("SELECT count(*) FROM checkpoints").fetchone()[0])
-            done = 0
-            for thread, rows in groupby(db.execute(_ROWS), key=lambda row: row[0]):
-                found = _Thread(thread)
-                for row in rows:
-                    done += 1
-                    source.consumed = source.size * done // total
-                    fault = found.checkpoint(row)
-                    if fault is not None:
-                        yield fault
-                if found.records:
-                    yield from found.run(db)
-        except sqlite3.Error as error:
-            yield Reject(place="table checkpoints", reason=f"the database cannot be read on from here: {error}")
+            for done, row in enumerate(db.execute(_ROWS), 1):
+                source.consumed = source.size * done // total
+                if found is None or row[0] != found.thread:
+                    if found is not None:
+                        yield from found.run(db)
+                    found = _Thread(row[0])
+                refused = found.checkpoint(row)
+                if refused is not None:
+                    yield refused
+        except database.FAULTS as error:
+            fault = Reject(place="table checkpoints", reason=f"the database cannot be read on from here: {error}")
+        if found is not None:
+            yield from found.run(db)
+        if fault is not None:
+            yield fault
 
 
 class _Last(msgspec.Struct):
@@ -117,7 +120,9 @@ class _Thread:
         return None
 
     def run(self, db: sqlite3.Connection) -> Iterator[Run | Reject]:
-        """The thread as a run."""
+        """The thread as a run; nothing where none of its checkpoints could be read."""
+        if not self.records:
+            return
         place = f"thread {self.thread}"
         run = Run(place=place, native_id=word(self.thread), records=self.records, framework="langgraph")
         work = Assembly(run)
@@ -191,8 +196,8 @@ class _Thread:
         try:
             columns = {row[1] for row in db.execute("PRAGMA table_info(writes)")}
             rows = db.execute(_WRITES.format(path="task_path" if "task_path" in columns else "NULL"), key).fetchall()
-        except sqlite3.OperationalError:
-            return []  # no such table
+        except database.FAULTS:
+            return []  # no such table, or a damaged one
         for channel, kind, value, path in rows:
             try:
                 found.append((channel, unpack(kind, value), path))

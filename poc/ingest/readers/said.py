@@ -158,7 +158,7 @@ def _item(item: Any, role: Role, depth: int, out: list[Said]) -> None:
 
 
 def _object(value: dict[str, Any], role: Role, depth: int, out: list[Said]) -> None:
-    kind = value.get("type")
+    kind = word(value.get("type"))
     if kind is None and isinstance(value.get("role"), str) and "kwargs" not in value:  # the usual case
         _message(value, _ROLES.get(value["role"].lower(), "other"), out)
         return
