@@ -80,7 +80,7 @@ def calls(
     made: list[Step] = []
     for block in blocks:
         call_id = word(block.id)
-        if block.type in CALLS:
+        if is_call(block):
             if seen is not None and call_id is not None:
                 if call_id in seen:
                     continue
@@ -99,6 +99,11 @@ def calls(
         elif is_result(block):
             result(assembly, block, at=None)
     return made
+
+
+def is_call(block: Block) -> bool:
+    """Whether a block makes a call."""
+    return isinstance(block.type, str) and block.type in CALLS
 
 
 def is_result(block: Block) -> bool:
@@ -124,12 +129,12 @@ def mark(role: Any, blocks: list[Block]) -> tuple[Any, ...]:
 
     The ids of its calls and results are enough: clients leave out thoughts and trim or shorten texts on the way.
     """
-    ids = [word(block.id) if block.type in CALLS else word(block.tool_use_id) for block in blocks]
+    ids = [word(block.id) if is_call(block) else word(block.tool_use_id) for block in blocks]
     told = tuple(known for known in ids if known is not None)
     if told:
         return role, *told
     texts = [block.text.strip() for block in blocks if isinstance(block.text, str)]
-    return role, *texts, *((word(block.name), bytes(block.input)) for block in blocks if block.type in CALLS)
+    return role, *texts, *((word(block.name), bytes(block.input)) for block in blocks if is_call(block))
 
 
 def result_text(content: Any) -> str | None:

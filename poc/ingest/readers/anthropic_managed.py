@@ -191,7 +191,7 @@ class _Session:
                 return
             self.seen.add(event_id)
         at = self.assembly.time(event.processed_at or event.created_at)
-        kind = event.type
+        kind = word(event.type)
         if isinstance(event.agent, dict) and kind in (None, "session"):
             self._agent(event.agent)
         elif kind in ("user.message", "system.message"):

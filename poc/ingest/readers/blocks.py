@@ -74,7 +74,7 @@ def read_blocks(blocks: list[Any], role: Role, name: str | None, out: list[Said]
         call = _asked(block)
         if call is not None:
             calls.append(call)
-        elif block.get("type") not in SILENT and not block.get("thought"):
+        elif word(block.get("type")) not in SILENT and not block.get("thought"):
             texts.append(_text(block))
     if spoke:
         text = "\n".join(part for part in texts if part)

@@ -124,7 +124,7 @@ class _Session:
         """One line; unknown types are passed over but count as read."""
         at = self.assembly.time(line.timestamp)
         raw, kind = bytes(line.payload), line.type
-        if kind in _KINDS and raw[:1] == b"{":
+        if raw[:1] == b"{" and isinstance(kind, str) and kind in _KINDS:
             decoder = decode_item if kind == "response_item" else _event
             payload, reject = decode(value.place, raw, decoder)
             if payload is None:

@@ -101,7 +101,7 @@ def _run(record: Record, around: dict[str, Any], messages: list[Any]) -> Iterato
             _observed(work, item, extra, open_calls.pop(0) if open_calls else None)
         else:
             work.message(
-                _ROLES.get(role, "other"), blocks_text(item.get("content")), at=work.time(extra.get("timestamp"))
+                _ROLES.get(word(role), "other"), blocks_text(item.get("content")), at=work.time(extra.get("timestamp"))
             )
     _about(run, around)
     work.finish()

@@ -109,7 +109,7 @@ class Items:
         turn: Hashable | None = None,
     ) -> Step | None:
         """One item; the step where it is a call. `exit_code` and `duration_s` are for results that say so beside."""
-        kind = item.type
+        kind = item.type if isinstance(item.type, str) else None
         if kind == "message" or (kind is None and item.role is not None):
             self._message(item, at)
         elif kind in CALLS or kind == "computer_call":
@@ -147,7 +147,7 @@ class Items:
     def _message(self, item: Item, at: datetime | None) -> None:
         if self._repeated("message", item.id) if item.id else False:
             return
-        role = _ROLES.get(item.role, "other")
+        role = _ROLES.get(word(item.role), "other")
         content = content_of(item.content)
         if role == "assistant":
             if self._answered:
@@ -211,8 +211,9 @@ class Items:
         self._count += 1
 
     def _repeated(self, *key: Any) -> bool:
-        if not self._repeats or key[1] is None:
+        if not self._repeats or word(key[1]) is None:
             return False
+        key = (*key[:1], *map(str, key[1:]))
         if key in self._seen:
             return True
         self._seen.add(key)

@@ -164,7 +164,7 @@ def _beeai(node: Node, span: Span, phase: re.Match[str] | None) -> None:
 def kind_of(span: Span) -> Kind:
     """What a span stands for. Its name counts only where no attribute says it."""
     a = span.attributes
-    operation = a.get("gen_ai.operation.name")
+    operation = word(a.get("gen_ai.operation.name"))
     inference = str(a.get("openinference.span.kind", "")).upper()
     loop = a.get("traceloop.span.kind")
     vercel = str(a.get("ai.operationId", ""))

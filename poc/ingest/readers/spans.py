@@ -246,7 +246,8 @@ def _status(value: dict[str, Any], attributes: dict[str, Any]) -> tuple[bool | N
     if code is None:
         code = attributes.get("otel.status_code", value.get("statusCode"))
         message = message or attributes.get("otel.status_description")
-    failed = _CODES[code] if code in _CODES else _CODES.get(str(code).upper().removeprefix("STATUS_CODE_"))
+    plain = isinstance(code, str | int | float) and code in _CODES
+    failed = _CODES[code] if plain else _CODES.get(str(code).upper().removeprefix("STATUS_CODE_"))
     if failed is None and attributes.get("error") is True:
         failed = True
     return failed, message if isinstance(message, str) and message else None

@@ -65,7 +65,8 @@ def read(source: Source) -> Iterator[Run | Reject]:
 def _run(record: Record, value: dict[str, Any], file_name: str) -> Iterator[Run | Reject]:
     run = Run(place=record.place, framework="swe-agent")
     work = Assembly(run)
-    history = [item for item in value.get("history") or () if isinstance(item, dict)]
+    told = value.get("history")
+    history = [item for item in told if isinstance(item, dict)] if isinstance(told, list) else []
     _about(run, value, file_name)
     _opening(work, history)
     calls = _calls(history)
@@ -87,7 +88,7 @@ def _opening(work: Assembly, history: list[dict[str, Any]]) -> None:
         if item.get("is_demo") is not True and item.get("role") == "assistant":
             return
         content = blocks_text(item.get("content"))
-        work.message(_ROLES.get(item.get("role"), "other"), content, name=word(item.get("agent")))
+        work.message(_ROLES.get(word(item.get("role")), "other"), content, name=word(item.get("agent")))
         if item.get("is_demo") is not True and item.get("role") == "user" and work.run.task_text is None:
             work.run.task_text = content
 

@@ -122,7 +122,7 @@ def _walk(root: dict[str, Any]) -> list[_Call]:
             number = node.get("expand_num")
             action.order = float(number) if isinstance(number, int | float) else 0.0
             action = None
-        children = [child for child in node.get("children") or () if isinstance(child, dict)]
+        children = _children(node)
         pile.extend((child, thoughts, action) for child in reversed(children))
     return found
 
@@ -140,7 +140,7 @@ def _leads_to_answer(root: dict[str, Any]) -> set[int]:
                 nodes.add(step[0])
                 step = step[1]
             return nodes
-        children = [child for child in node.get("children") or () if isinstance(child, dict)]
+        children = _children(node)
         pile.extend((child, here) for child in reversed(children))
     return set()
 
@@ -165,3 +165,8 @@ def _tools(listed: Any) -> list[ToolSchema]:
                 )
             )
     return tools
+
+
+def _children(node: dict[str, Any]) -> list[dict[str, Any]]:
+    below = node.get("children")
+    return [child for child in below if isinstance(child, dict)] if isinstance(below, list) else []
