@@ -105,6 +105,10 @@ def judge(
 
 def _said(body: str) -> _Probe | None:
     """What a result object says of how the call went; None when it says nothing."""
+    # Most say nothing, and to look for letters is much cheaper than to parse. All fields of `_Probe` that can say
+    # something hold one of these, unless their letters are escaped.
+    if not ("rror" in body or "success" in body or "exit" in body or "return" in body or "\\u" in body):
+        return None
     try:
         found = _decoder.decode(body)
     except (msgspec.DecodeError, RecursionError, ValueError):

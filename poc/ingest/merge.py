@@ -92,12 +92,14 @@ def _store_tasks(db: Connection, parts: list[Staged]) -> None:
     names = ("task_key", "text", "category", "scenario", "reference")
     db.register("arriving", reader(parts, "tasks"))
     db.execute("CREATE TEMP TABLE staged_tasks AS SELECT * FROM arriving")
-    db.execute(
-        "INSERT INTO tasks BY NAME SELECT task_id, "
-        + ", ".join(f"arg_min({name}, rowid) AS {name}" for name in names)  # arg_min passes over NULL
-        + " FROM staged_tasks GROUP BY task_id ON CONFLICT (task_id) DO UPDATE SET "
-        + ", ".join(f"{name} = coalesce(tasks.{name}, excluded.{name})" for name in names)
-    )
+    ((rows, tasks),) = db.execute("SELECT count(*), count(DISTINCT task_id) FROM staged_tasks").fetchall()
+    said = "staged_tasks"
+    if rows > tasks:  # several runs say something of one task
+        first = ", ".join(f"arg_min({name}, rowid) AS {name}" for name in names)  # arg_min passes over NULL
+        said = f"(SELECT task_id, {first} FROM staged_tasks GROUP BY task_id)"
+    more = ", ".join(f"{name} = coalesce(tasks.{name}, said.{name})" for name in names)
+    db.execute(f"UPDATE tasks SET {more} FROM {said} AS said WHERE said.task_id = tasks.task_id")
+    db.execute(f"INSERT INTO tasks BY NAME SELECT * FROM {said} AS said ANTI JOIN tasks USING (task_id)")
     db.execute("DROP TABLE staged_tasks")
 
 

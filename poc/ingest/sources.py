@@ -17,6 +17,8 @@ from poc.errors import InputError
 from poc.trajectory import Reject
 
 SAMPLE_BYTES = 1 << 18
+_BLOCK = 1 << 20
+"""Bytes read at once: lines of logs are long."""
 STDIN = Path("<stdin>")
 """What people call what was piped in."""
 _LONGEST_FOOTER = 1 << 24
@@ -184,7 +186,7 @@ class Source:
     def open(self) -> Iterator[BinaryIO]:
         """The file from its first byte after a byte-order mark."""
         try:
-            with self.path.open("rb") as file:
+            with self.path.open("rb", buffering=_BLOCK) as file:
                 if self.sample.startswith(_BOM):
                     file.seek(len(_BOM))
                 yield file
