@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from poc.ingest import jsonstream
 from poc.ingest.readers import agents_state
@@ -184,11 +185,14 @@ def _model_call(node: Node, span: dict[str, Any], *, passed_on: bool) -> None:
         system = messages(instructions, "system") if isinstance(instructions, str) else []
         said = [message for message in messages(answer, "assistant") if message.role in ("assistant", "tool")]
         if passed_on:
-            for message in said:
-                message.calls = [call for call in message.calls if not str(call.name).startswith("transfer_to_")]
+            said = [replace(message, calls=[c for c in message.calls if not _is_handoff(c.name)]) for message in said]
         return system + messages(asked), said
 
     node.content = content
+
+
+def _is_handoff(name: str | None) -> bool:
+    return str(name).startswith("transfer_to_")
 
 
 def _response(span: dict[str, Any]) -> dict[str, Any]:

@@ -78,14 +78,14 @@ def _records(source: Source, ids: Ids) -> tuple[Iterable[jsonstream.Value], dict
     if jsonstream.layout(source) == "lines":
         with source.open() as file:
             return jsonstream.values(source), _last((line for line in file if line.strip()), ids)
-    documents = list(jsonstream.values(source))  # such a file is read as a whole
-    if len(documents) != 1 or documents[0].raw.lstrip()[:1] != b"[":
-        return documents, {}
+    with source.open() as file:  # such a file is read as a whole
+        data = file.read()
     try:
-        parts = _parts(documents[0].raw)
-    except DECODE_ERRORS:
-        return documents, {}
-    place = documents[0].place
+        parts = _parts(data)
+    except DECODE_ERRORS:  # no list, or not a sound one
+        return jsonstream.values(source), {}
+    source.consumed = source.size
+    place = f"offset {source.size - len(data)}"
     elements = (jsonstream.Value(f"{place} [{index}]", bytes(part)) for index, part in enumerate(parts))
     return elements, _last(map(bytes, parts), ids)
 

@@ -106,7 +106,7 @@ def _repeated(text: str, role: Role) -> list[Said] | None:
     """
     try:
         parts = _parts(text)
-        if is_block(msgspec.json.decode(parts[0])):
+        if not text.startswith('[{"role"') and is_block(msgspec.json.decode(parts[0])):
             return None
         out: list[Said] = []
         for part in parts:
