@@ -35,6 +35,11 @@ def parse_time(value: Any) -> tuple[datetime | None, bool | None]:
     if not isinstance(value, str):
         return None, None
     text = value.strip()
+    if text[4:5] == "-" and text[7:8] == "-":  # ISO 8601: the usual case, without detour
+        try:
+            return _zoned(datetime.fromisoformat(text))
+        except ValueError:
+            pass
     if _NUMBER.fullmatch(text) and not (len(text) == 8 and text.isdigit()):  # 20240515 is a date
         return _from_epoch(int(text) if text.lstrip("+-").isdigit() and len(text) < 25 else float(text))
     if text.endswith(" UTC") or text.endswith(" GMT"):
@@ -57,6 +62,8 @@ def seconds_between(start: datetime | None, end: datetime | None) -> float | Non
 def _zoned(time: datetime) -> tuple[datetime | None, bool | None]:
     if time.tzinfo is None:
         return time.replace(tzinfo=UTC), False
+    if time.tzinfo is UTC:
+        return time, True
     try:
         return time.astimezone(UTC), True
     except OverflowError:

@@ -249,7 +249,7 @@ def word(value: Any) -> str | None:
 
 def is_uuid(value: str | None) -> bool:
     """Whether an id is one that no other run in the world has."""
-    return value is not None and _UUID.fullmatch(value) is not None
+    return value is not None and len(value) >= 32 and _UUID.fullmatch(value) is not None
 
 
 def plain(value: Any) -> str | None:

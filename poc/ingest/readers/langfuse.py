@@ -19,6 +19,7 @@ observations.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from poc.ingest import jsonstream
@@ -138,6 +139,7 @@ def _sorted_out(item: Piece, around: str | None) -> Iterator[tuple[str | None, I
         yield item.reject("no observation, trace or score of Langfuse here")
 
 
+@lru_cache(maxsize=512)
 def _camel(key: str) -> str:
     first, *rest = key.split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in rest) if rest else key
@@ -172,7 +174,7 @@ def _build(trace: str | None, items: list[Item]) -> Iterator[Run | Reject]:
         records=max(1, len(observations)),
         metadata=metadata,
         scores=scores,
-        task_text=_task(told.get("input")),
+        task_text=lambda: _task(told.get("input")),
     )
 
 
@@ -248,10 +250,11 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _content(value: dict[str, Any], inner: Any) -> tuple[list[Said], list[Said]]:
-    asked, answer = inner() if inner is not None else ([], [])
-    asked = messages(value.get("input")) or asked
-    own = [said for said in messages(value.get("output"), "assistant") if said.role in ("assistant", "tool")]
-    answer = own or answer
+    asked = messages(value.get("input"))
+    answer = [said for said in messages(value.get("output"), "assistant") if said.role in ("assistant", "tool")]
+    if inner is not None and not (asked and answer):
+        first, then = inner()
+        asked, answer = asked or first, answer or then
     if not any(said.calls for said in answer):
         calls = list(_calls(value))
         if calls:

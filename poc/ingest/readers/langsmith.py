@@ -156,7 +156,7 @@ def _build(trace: str | None, records: list[Record]) -> Iterator[Run | Reject]:
         metadata=metadata,
         scores=scores,
         framework="langsmith",
-        task_text=_task(root),
+        task_text=lambda: _task(root),
     )
 
 

@@ -205,9 +205,13 @@ def _node(span: Span, position: int) -> Node:
         inner = node.content
 
         def content():
-            first, then = inner() if inner is not None else ([], [])
+            given = messages(asked)
             own = [s for s in messages(answer, "assistant") if s.role in ("assistant", "tool")]
-            return messages(asked) or first, (own[-1:] if node.kind == "agent" else own) or then
+            own = own[-1:] if node.kind == "agent" else own
+            if inner is None or (given and own):
+                return given, own
+            first, then = inner()
+            return given or first, own or then
 
         node.content = content
         node.usage = tokens_of(said.get("mlflow.chat.tokenUsage")) or node.usage

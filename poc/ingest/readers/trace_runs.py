@@ -10,7 +10,7 @@ trace began and stays a message. Knows nodes, no format.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -59,12 +59,12 @@ def build(
     place: str,
     native_id: str | None,
     records: int,
-    task_text: str | None = None,
+    task_text: Callable[[], str | None] | None = None,
     metadata: dict[str, Any] | None = None,
     scores: list[Score] | None = None,
     framework: str | None = None,
 ) -> Run:
-    """The run that a trace shows. `task_text` counts where no model call says what was asked."""
+    """The run that a trace shows. `task_text` is asked where no model call says what was asked."""
     return _Building(nodes, Run(place=place, native_id=native_id, records=records, framework=framework)).run_of(
         task_text, metadata or {}, scores or []
     )
@@ -84,7 +84,7 @@ class _Building:
         self.schemas_seen: set[str] = set()
         self.earlier = 0
 
-    def run_of(self, task_text: str | None, given: dict[str, Any], scores: list[Score]) -> Run:
+    def run_of(self, task_text: Callable[[], str | None] | None, given: dict[str, Any], scores: list[Score]) -> Run:
         tree, run = self.tree, self.run
         for node in tree.calls:
             self._model_call(node)

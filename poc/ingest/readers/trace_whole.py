@@ -7,7 +7,7 @@ no format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from poc.ingest.readers.assembly import is_uuid, total
@@ -19,10 +19,11 @@ from poc.trajectory import Run
 _NAMES_KEPT = 20
 
 
-def conclude(run: Run, tree: Tree, main: list[Node], task_text: str | None) -> None:
+def conclude(run: Run, tree: Tree, main: list[Node], task_text: Callable[[], str | None] | None) -> None:
     """Fill in what holds for the whole run. main: the model calls that no subagent made."""
-    said = next((m.content for m in run.messages if m.role == "user" and m.content), None)
-    run.task_text = said or task_text
+    run.task_text = next((m.content for m in run.messages if m.role == "user" and m.content), None)
+    if run.task_text is None and task_text is not None:
+        run.task_text = task_text()
     run.native_id_is_global = _is_global(run.native_id)
     _times(run, tree.nodes)
     names = _counted(node.answered_by for node in main or tree.calls)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from poc.ingest import jsonstream
@@ -24,7 +25,7 @@ from poc.ingest.readers.by_trace import by_trace
 from poc.ingest.readers.decoding import Head, elements, glimpse, members
 from poc.ingest.readers.nodes import Node, Score, answered, called_with, tokens_of
 from poc.ingest.readers.pieces import Piece, objects
-from poc.ingest.readers.said import messages
+from poc.ingest.readers.said import Said, messages
 from poc.ingest.readers.trace_runs import build
 from poc.ingest.sources import Source
 from poc.ingest.times import parse_time, seconds_between
@@ -40,6 +41,7 @@ _MODELS = re.compile(
     re.IGNORECASE,
 )
 _TOOL = re.compile(r"(^|[._])(tool|execute_tool|call_tool|run_tool)([._]|$)", re.IGNORECASE)
+Told = tuple[list[Said], list[Said]]
 _NO_ARGUMENTS = ("self", "cls")
 
 
@@ -95,7 +97,9 @@ def _build(trace: str | None, items: list[Piece]) -> Iterator[Run | Reject]:
     called: set[str | None] = set()
     for node in nodes:
         if node.kind == "llm" and node.content is not None:
-            called |= {asked.name for said in node.content()[1] for asked in said.calls}
+            content = node.content()
+            node.content = partial(_same, content)
+            called |= {asked.name for said in content[1] for asked in said.calls}
     for node, call in zip(nodes, calls, strict=True):
         short = node.name.rsplit(".", 1)[-1]
         if node.kind != "llm" and (node.name in called or short in called):
@@ -118,6 +122,10 @@ def _build(trace: str | None, items: list[Piece]) -> Iterator[Run | Reject]:
         scores=scores,
         framework="weave",
     )
+
+
+def _same(content: Told) -> Told:
+    return content
 
 
 def _dict(value: Any) -> dict[str, Any]:
