@@ -28,6 +28,7 @@ _BLANK = re.compile(rb"[\s,]*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SCALAR = re.compile(rb"[^\s,\[\]{}\"]+")
 _BETWEEN = re.compile(rb"[^\[{]+")
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _LONGEST = 1 << 28
 _OPEN = {ord("["): ord("]"), ord("{"): ord("}")}
@@ -260,4 +261,4 @@ def _is_complete(data: bytes) -> bool:
 
 def compact(value: Any) -> str:
     """A parsed value as JSON text without blanks; what JSON cannot say is written as text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return _compact(value)

@@ -449,3 +449,15 @@ def test_outcome_by_an_evaluation_on_a_span(write, holder, prefix):
 )
 def test_model(write, said, model):
     assert one(write, {"kind": "LLM", **said}).model == model
+
+
+@pytest.mark.parametrize("number", ["²", "9" * 5000, "x", "", "-1"])
+def test_odd_numbers_in_names(write, number):
+    said = {"kind": "LLM", f"llm.input_messages.{number}.message.role": "user", "llm.model_name": "m"}
+    assert one(write, said).model == "m"
+
+
+def test_more_than_ten_messages_keep_their_order(write):
+    said = {f"llm.input_messages.{n}.message.content": f"text {n}" for n in range(12)}
+    run = one(write, {"kind": "LLM", **dict(reversed(said.items()))})
+    assert [message.content for message in run.messages] == [f"text {n}" for n in range(12)]

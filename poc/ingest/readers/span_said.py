@@ -139,7 +139,7 @@ def branches(attributes: dict[str, Any], prefix: str) -> list[Any]:
     for key, value in attributes.items():
         if key.startswith(start):
             _put(root, key[len(start) :].split("."), value)
-    return _lists(root) if root and all(key.isdigit() for key in root) else []
+    return _lists(root) if root and all(map(str.isdecimal, root)) else []
 
 
 def _grown(item: dict[str, Any]) -> dict[str, Any]:
@@ -163,9 +163,16 @@ def _put(root: dict[str, Any], path: list[str], value: Any) -> None:
     root.setdefault(path[-1], value)
 
 
-def _lists(tree: Any) -> Any:
-    if not isinstance(tree, dict):
-        return tree
-    if tree and all(key.isdigit() for key in tree):
-        return [_lists(tree[key]) for key in sorted(tree, key=int)]
-    return {key: _lists(value) for key, value in tree.items()}
+def _lists(tree: dict[str, Any]) -> Any:
+    """The tree, in which objects whose keys are all numbers have become lists. It is changed."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            tree[key] = _lists(value)
+    if tree and all(map(str.isdecimal, tree)):
+        return [tree[key] for key in sorted(tree, key=_rank)]
+    return tree
+
+
+def _rank(number: str) -> tuple[int, str]:
+    """The order of whole numbers, however many digits they have."""
+    return len(number), number

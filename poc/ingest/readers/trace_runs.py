@@ -329,7 +329,7 @@ class _Building:
         return step
 
     def _describe(self, raw: Any) -> None:
-        text = raw if isinstance(raw, str) else compact(raw)
+        text = raw if isinstance(raw, str) else repr(raw)
         if text in self.schemas_seen:
             return
         self.schemas_seen.add(text)
