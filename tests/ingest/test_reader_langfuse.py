@@ -437,3 +437,16 @@ def test_traces_in_turn_and_what_belongs_to_none(write):
 def test_a_trace_without_observations_is_a_run_without_steps(write):
     run = read_one(write("a.json", json.dumps({"trace": trace(), "observations": []})), "langfuse")
     assert (run.native_id, run.records, run.steps, run.task_text) == (TRACE, 1, [], "天気は?")
+
+
+@pytest.mark.parametrize("as_list", [True, False])
+def test_a_trace_that_is_told_after_its_observations(write, as_list):
+    """A trace stands under its own id; the run is not given out before it has come."""
+    rows = [*observations(), *scores(), {**observations()[0], "id": "x", "traceId": "b" * 32}, trace()]
+    text = json.dumps(rows) if as_list else "".join(json.dumps(row) + "\n" for row in rows)
+    runs, rejects = read(write("a.json", text), "langfuse")
+    assert rejects == []
+    assert sorted((run.native_id, run.records, run.metadata.get("session_id")) for run in runs) == [
+        (TRACE, 6, "s1"),
+        ("b" * 32, 1, None),
+    ]

@@ -412,3 +412,12 @@ def test_what_is_no_run(write):
     runs, rejects = read(write("a.json", text), "langsmith")
     assert (len(runs), runs[0].records) == (1, 7)
     assert [(reject.place, reject.records) for reject in rejects] == [("offset 0 [7]", 1), ("offset 0 [8]", 1)]
+
+
+@pytest.mark.parametrize("as_list", [True, False])
+def test_parts_that_name_their_trace_in_the_order_alone(write, as_list):
+    """One that comes last and has no ``trace_id`` belongs to the same run."""
+    parts = with_order(trace())
+    del parts[-1]["trace_id"]
+    text = json.dumps(parts) if as_list else "".join(json.dumps(part) + "\n" for part in parts)
+    check(read_one(write("a.json", text), "langsmith"))

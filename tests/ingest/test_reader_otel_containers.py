@@ -7,7 +7,9 @@ from span_containers import CONTAINERS, SCOPE, START, TRACE
 from trace_tools import brief, micros, read, read_one, walk
 
 from poc.ingest import import_logs
-from poc.trajectory import Usage
+from poc.ingest.readers import READERS
+from poc.ingest.sources import Source
+from poc.trajectory import Run, Usage
 
 NO_SCOPE = ("python_console", "python_lines")
 """Containers that leave the scope out."""
@@ -155,3 +157,17 @@ def test_values_of_all_kinds(write):
 def test_import_adds_up(workspace, write, container):
     result = import_logs(workspace, write("a.json", CONTAINERS[container]()))
     assert (result.read, result.imported, result.rejected, result.runs, result.steps) == (5, 5, 0, 1, 2)
+
+
+@pytest.mark.parametrize("container", ["otlp_lines", "flat"])
+def test_a_trace_is_given_out_as_soon_as_it_ends(write, container):
+    """Its run comes before what stands behind it is looked at, so that little is held at a time."""
+    if container == "flat":
+        spans = json.loads(CONTAINERS["flat"]())
+        text = json.dumps([*spans, "no span", *(json.loads(json.dumps(spans).replace(TRACE, TRACE[::-1])))])
+    else:
+        lines = CONTAINERS["otlp_lines"]()
+        text = f"{lines}7\n{lines.replace(TRACE, TRACE[::-1])}"
+    items = list(READERS["otel_genai"].read(Source(write("a.json", text))))
+    assert [type(item).__name__ for item in items] == ["Run", "Reject", "Run"]
+    assert [item.native_id for item in items if isinstance(item, Run)] == [TRACE, TRACE[::-1]]

@@ -39,6 +39,16 @@ VERSION = 1
 _KINDS: dict[str, Kind] = {"TOOL": "tool", "LLM": "llm", "CHAT_MODEL": "llm", "AGENT": "agent"}
 _MARK = b"mlflow.spanType"
 _HOLDERS = ("traces",)
+_READ = (
+    "mlflow.spanType",
+    "mlflow.spanInputs",
+    "mlflow.spanOutputs",
+    "mlflow.chat.tokenUsage",
+    "mlflow.chat.tools",
+    "mlflow.llm.cost",
+    "mlflow.llm.model",
+)
+"""The attributes that are read here, as JSON texts."""
 
 
 def sniff(sample: bytes, name: str) -> float:
@@ -185,7 +195,7 @@ def _scores(value: Any) -> Iterator[Score]:
 
 def _node(span: Span, position: int) -> Node:
     a = span.attributes
-    said = {key: opened(value) if key.startswith("mlflow.") else value for key, value in a.items() if value != "null"}
+    said = {key: opened(a[key]) for key in _READ if a.get(key, "null") != "null"}
     typed = word(said.get("mlflow.spanType"))
     kind = _KINDS.get(typed, "other") if typed and typed != "UNKNOWN" else None
     if kind is not None and all(key.startswith("mlflow.") for key in a):  # nothing else has a say
