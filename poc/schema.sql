@@ -1,4 +1,4 @@
--- The tables of a workspace, version 1. A value that was absent in the log is NULL.
+-- The tables of a workspace, version 2. A value that was absent in the log is NULL.
 -- Times are TIMESTAMPTZ; zone_in_log says whether the log named a zone (if not, the time is stored as if UTC).
 -- No foreign keys: rows arrive in bulk and in any order; tests hold the relations.
 
@@ -61,6 +61,9 @@ CREATE TABLE runs (
     outcome_provenance VARCHAR,
     metadata JSON
 );
+
+-- Files besides runs.source_id that hold records of the run: parts of a trace may stand in several.
+CREATE TABLE run_parts (run_id VARCHAR NOT NULL, source_id VARCHAR NOT NULL, records BIGINT NOT NULL);
 
 CREATE TABLE messages (
     run_id VARCHAR NOT NULL,

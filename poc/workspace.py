@@ -31,9 +31,11 @@ from poc.errors import WorkspaceBusy, WorkspaceError
 if TYPE_CHECKING:
     import pandas as pd  # only what a frame is; it takes long to load
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _SCHEMA = Path(__file__).with_name("schema.sql")
-_MIGRATIONS: dict[int, str] = {}
+_MIGRATIONS: dict[int, str] = {
+    1: "CREATE TABLE run_parts (run_id VARCHAR NOT NULL, source_id VARCHAR NOT NULL, records BIGINT NOT NULL)",
+}
 """SQL that lifts a workspace from version n to n + 1."""
 
 Connection = duckdb.DuckDBPyConnection

@@ -104,7 +104,7 @@ def say_disputes(db: Connection, arrivals: list[Arrival], disputes: list[Dispute
             if dispute.kept:
                 reason = "kept, in place of an earlier version of the run: that one holds"
             else:
-                reason = "another version of the run is kept, which holds more: this one alone holds"
+                reason = "another version of the run is kept, or another part of it: this one holds"
             reason += f" {dispute.lost} messages, calls or answers that the other lacks"
             for place, share in enumerate(arrival.shares(number)):
                 facts = arrival.files[place]
@@ -120,6 +120,26 @@ def say_disputes(db: Connection, arrivals: list[Arrival], disputes: list[Dispute
                 facts.reasons[kind] = facts.reasons.get(kind, 0) + 1
                 row = [facts.source_id, dispute.place, reason, dispute.native_id, 0 if dispute.kept else share]
                 db.execute("INSERT INTO rejects VALUES (?, ?, ?, ?, ?)", row)
+
+
+def store_parts(db: Connection, arrivals: list[Arrival], settled: Settled) -> None:
+    """Which other files hold records of the kept runs, besides the one where each begins."""
+    if settled.contested:
+        db.execute("DELETE FROM run_parts WHERE run_id IN (SELECT run_id FROM kept)")
+    rows: list[tuple[str, str, int]] = []
+    for arrival in arrivals:
+        for number, name in enumerate(arrival.names if len(arrival.files) > 1 else ()):
+            kept = settled.kept.get(name or "")
+            if kept is not None:
+                shares = zip(arrival.files, arrival.shares(number), strict=True)
+                held = [(facts.source_id, share) for facts, share in shares if share]
+                rows += [(kept.run_id, source_id, share) for source_id, share in held[1:]]
+    if rows:
+        runs, ids, records = zip(*rows, strict=True)
+        table = {"run_id": pa.array(runs, pa.string()), "source_id": pa.array(ids, pa.string()), "records": records}
+        db.register("arriving", pa.table(table))
+        db.execute("INSERT INTO run_parts BY NAME SELECT * FROM arriving")
+        db.unregister("arriving")
 
 
 def store(db: Connection, arrivals: list[Arrival], settled: Settled) -> None:
@@ -150,14 +170,20 @@ def _supersede(db: Connection, fresh: list[SourceFacts]) -> None:
         SELECT o.source_id AS old_id, n.source_id AS new_id
         FROM sources o JOIN arriving n ON o.path = n.path AND o.source_id <> n.source_id
         WHERE o.path <> ? AND NOT EXISTS (
-            SELECT 1 FROM runs r WHERE r.source_id = o.source_id
-            AND r.run_id NOT IN (SELECT base FROM staged_runs s WHERE s.source_id = n.source_id)
+            SELECT 1 FROM (SELECT run_id, source_id FROM runs UNION ALL SELECT run_id, source_id FROM run_parts) r
+            WHERE r.source_id = o.source_id AND r.run_id NOT IN (
+                SELECT base FROM staged_runs s WHERE s.source_id = n.source_id
+                UNION ALL SELECT run_id FROM run_parts p WHERE p.source_id = n.source_id
+            )
         )
         """,
         [str(STDIN)],
     )
     db.unregister("arriving")
-    db.execute("UPDATE runs SET source_id = p.new_id FROM superseded p WHERE runs.source_id = p.old_id")
+    for table_name in ("runs", "run_parts"):
+        db.execute(
+            f"UPDATE {table_name} SET source_id = p.new_id FROM superseded p WHERE {table_name}.source_id = p.old_id"
+        )
     for table_name in ("sources", "rejects"):
         db.execute(f"DELETE FROM {table_name} WHERE source_id IN (SELECT old_id FROM superseded)")
     db.execute("DROP TABLE superseded")

@@ -17,7 +17,7 @@ import duckdb
 from poc.errors import WorkspaceError
 from poc.ingest.arrivals import Arrival, staged_parts
 from poc.ingest.effects import guess_effect
-from poc.ingest.ledger import count, say_disputes, store
+from poc.ingest.ledger import count, say_disputes, store, store_parts
 from poc.ingest.schemas import merge
 from poc.ingest.staging import Staged, reader
 from poc.ingest.versions import settle, tidy
@@ -68,6 +68,7 @@ def _merge(db: Connection, arrivals: list[Arrival], tools: dict[str, ToolSchema]
     _store_tasks(db, parts)
     count(arrivals, settled)
     say_disputes(db, arrivals, settled.disputes, strict=strict)
+    store_parts(db, arrivals, settled)
     store(db, arrivals, settled)
     _store_tools(db, tools)
     tidy(db, settled)

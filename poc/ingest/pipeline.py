@@ -18,21 +18,21 @@ from typing import Any
 
 import msgspec
 
-from poc.errors import InputError, PocError
+from poc.errors import InputError
 from poc.ingest.apart import Apart, read_apart
-from poc.ingest.archives import expand
 from poc.ingest.arrivals import SEPARATOR, Arrival, SourceFacts, staged_parts
 from poc.ingest.columns import load_mapping
-from poc.ingest.detect import Detected, detect, takes_whole
+from poc.ingest.detect import Detected, takes_whole
 from poc.ingest.gather import Gathered, gather
 from poc.ingest.identity import RunNames
-from poc.ingest.ledger import UNKNOWN, known_sources, source_key
+from poc.ingest.joining import Given, Group, together
+from poc.ingest.ledger import UNKNOWN, SourceKey, known_sources, source_key
 from poc.ingest.merge import merge_staged
 from poc.ingest.outcomes import JoinResult, join_outcomes
 from poc.ingest.paths import find
-from poc.ingest.readers import READERS
+from poc.ingest.reading import guarded, opened, reader_for
 from poc.ingest.schemas import inferred_tools
-from poc.ingest.sources import Source, Unreadable
+from poc.ingest.sources import Joined, Source, Unreadable
 from poc.ingest.spool import Spool
 from poc.ingest.staging import Staging, reader, staging
 from poc.trajectory import Item, Reject, ToolSchema
@@ -96,13 +96,16 @@ def import_logs(
     result = ImportResult()
     with staging(workspace) as folder:
         spool = Spool(folder, step=lambda name: progress(0, None, f"unpacking {name}") if progress else None)
-        found = [part for source in find(paths, spool) for part in _opened(source, spool, format)]
-        work = _Import(folder, strict=strict, progress=progress, total=sum(source.size for source in found))
-        for source in found:
-            if columns is not None:
-                source.mapping = dict(columns)
-            work.file(source, _reader_for(source, format), before)
-            source.release()
+        whole = partial(takes_whole, format=format)
+        given: list[Given] = []
+        for file in find(paths, spool):
+            for source in opened(file, spool, whole):
+                source.mapping = None if columns is None else dict(columns)
+                given.append(Given(source, reader_for(source, format)))
+                source.release()
+        work = _Import(folder, before, strict=strict, progress=progress, total=sum(each.source.size for each in given))
+        for group in together(given, workspace, spool, whole, before.keys()):
+            work.group(group)
         work.staged.finish()
         if progress:
             progress(work.total, work.total, "storing")
@@ -118,63 +121,20 @@ def import_logs(
     return result
 
 
-def _opened(source: Source, spool: Spool, format_name: str | None) -> Iterator[Source]:
-    """What an archive holds; of one that was only found in a folder also why it was not opened, or not wholly."""
-    try:
-        yield from expand(source, spool, lambda packed: takes_whole(packed, format=format_name))
-    except InputError as error:
-        if source.asked_for:
-            raise
-        source.fault = error
-        yield source
-
-
-def _reader_for(source: Source, format_name: str | None) -> Detected | InputError:
-    """The reader, or for a file that was only found in a folder why there is none."""
-    try:
-        if problem := source.problem():
-            raise problem
-        return detect(source, format=format_name)
-    except InputError as error:
-        if source.asked_for or (format_name is not None and format_name not in READERS):
-            raise
-        return error
-
-
-def _guarded(source: Source, items: Iterator[Item]) -> Iterator[Item]:
-    """What a reader gives, and a reject where it cannot go on: other files are then read all the same."""
-    begun = False
-    while True:
-        try:
-            item = next(items, None)
-        except InputError as error:
-            if source.asked_for and not begun and not isinstance(error, Unreadable):
-                raise  # a wrong mapping, a database that cannot be opened: for the person to mend
-            reason = error.what
-        except (PocError, MemoryError):
-            raise
-        except Exception as error:
-            reason = f"the reader failed: {type(error).__name__}: {error} (a fault of this program; please report it)"
-        else:
-            if item is None:
-                break
-            begun = True
-            yield item
-            continue
-        source.broken = True
-        yield Reject(place=f"byte {source.consumed}", reason=f"{reason.rstrip('.')}; from here on nothing was read")
-        break
-    if lost := source.shrunk():
-        source.broken = True
-        yield Reject(place="end of the file", reason=f"the file became {lost} bytes shorter while it was read")
-    yield from source.notes
-
-
 class _Import:
     """What is gathered while files are read."""
 
-    def __init__(self, folder: Path, *, strict: bool, progress: Progress | None, total: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        before: Mapping[SourceKey, dict[str, Any]],
+        *,
+        strict: bool,
+        progress: Progress | None,
+        total: int,
+    ) -> None:
         self.folder = folder
+        self.before = before
         self.staged = Staging(folder)
         self.strict = strict
         self.progress = progress
@@ -186,8 +146,15 @@ class _Import:
         self.tools: dict[str, ToolSchema] = {}
         self.run_ids: set[str] = set()
 
-    def file(self, source: Source, found: Detected | InputError, before: Mapping[Any, dict[str, Any]]) -> None:
-        """Read one file into the staging."""
+    def group(self, group: Group) -> None:
+        """Read one file into the staging, or several that share runs."""
+        if len(group.given) + len(group.earlier) == 1:
+            self._file(*group.given[0])
+            group.given[0].source.release()
+        else:
+            self._joined(group)
+
+    def _file(self, source: Source, found: Detected | InputError) -> None:
         fault = found if isinstance(found, InputError) else None
         reader = None if isinstance(found, InputError) else found.reader
         items: Iterator[Item] = iter(())
@@ -197,7 +164,7 @@ class _Import:
             try:
                 hashed = aside.submit(source.sha256)
                 # A large file whose size was never seen is new: it is read while it is hashed.
-                if reader and not self.strict and all(row["size_bytes"] != source.size for row in before.values()):
+                if reader and not self.strict and all(row["size_bytes"] != source.size for row in self.before.values()):
                     apart = read_apart(source, reader, self.folder, report=partial(self._report, source))
                 digest = hashed.result()
                 items = items if reader is None else reader.read(source)  # for a table this settles the mapping
@@ -205,41 +172,60 @@ class _Import:
                 if source.asked_for and not isinstance(error, Unreadable):
                     raise
                 fault = error
-        if fault is not None:
-            items = iter([Reject(place="file", reason=fault.what)])
-        facts = SourceFacts(
-            source_id="",
-            path=source.address,
-            sha256=digest,
-            size_bytes=source.size,
-            format=UNKNOWN if fault is not None or isinstance(found, InputError) else found.format,
-            confidence=0.0 if fault is not None or isinstance(found, InputError) else found.confidence,
-            reader_version=0 if fault is not None or reader is None else reader.VERSION,
-            mapping=source.mapping,
-        )
-        facts.source_id = _digest(facts.path, *(str(part) for part in source_key(facts)[:4]))
+        if fault is not None or isinstance(found, InputError):
+            items = iter([Reject(place="file", reason=fault.what if fault is not None else "")])
+            facts = _facts(source, digest)
+        else:
+            facts = _facts(source, digest, found)
         self.sources.append(facts)
         if apart is not None and fault is None:
-            self._arrived(facts, apart.held, apart.parts, apart=True)
-        elif not self._known(facts, before):
-            held = gather(
-                _guarded(source, items),
-                self.staged,
-                source_ids=[facts.source_id],
-                format_name=facts.format,
-                where=[facts.path],
-                strict=self.strict,
-                report=lambda: self._report(source, source.consumed),
-            )
-            self._arrived(facts, held, [(self.staged.folder, len(held.keys))])
-            if source.broken:
-                facts.sha256 = _NOTHING  # when it comes again it is read again
+            self._arrived([facts], apart.held, apart.parts, apart=True)
+        elif not self._known(facts):
+            self._read(source, items, [facts])
         self.done += source.size
 
+    def _joined(self, group: Group) -> None:
+        found = group.given[0].found
+        assert isinstance(found, Detected)  # only such files are put together
+        files: list[SourceFacts] = []
+        sources = [source for _, source in group.earlier]
+        for source_id, source in group.earlier:
+            files.append(_facts(source, source.sha256(), found))
+            files[-1].source_id, files[-1].known = source_id, True
+        for source, _ in group.given:
+            try:
+                facts = _facts(source, source.sha256(), found)
+            except Unreadable as error:
+                self._file(source, error)
+                continue
+            self.sources.append(facts)
+            source.known = self._known(facts)
+            files.append(facts)
+            sources.append(source)
+        if not all(source.known for source in sources):
+            joined = Joined(sources)
+            self._read(joined, found.reader.read(joined), files)
+        self.done += sum(source.size for source, _ in group.given)
+
+    def _read(self, source: Source, items: Iterator[Item], files: list[SourceFacts]) -> None:
+        held = gather(
+            guarded(source, items),
+            self.staged,
+            source_ids=[facts.source_id for facts in files],
+            format_name=files[0].format,
+            where=[facts.path for facts in files],
+            strict=self.strict,
+            report=lambda: self._report(source, sum(part.consumed for part in source.parts if not part.known)),
+        )
+        self._arrived(files, held, [(self.staged.folder, len(held.keys))])
+        for part, facts in zip(source.parts, files, strict=True):
+            if part.broken and not part.known:
+                facts.sha256 = _NOTHING  # when it comes again it is read again
+
     def _arrived(
-        self, facts: SourceFacts, held: Gathered, parts: list[tuple[Path, int]], *, apart: bool = False
+        self, files: list[SourceFacts], held: Gathered, parts: list[tuple[Path, int]], *, apart: bool = False
     ) -> None:
-        """A file was read: its runs get their ids."""
+        """Files were read: their runs get their ids."""
         names = RunNames()
         ids = [names.name(key) for key in held.keys]
         worldwide = {name for name, key in zip(ids, held.keys, strict=True) if name and key.content is not None}
@@ -251,13 +237,13 @@ class _Import:
                 ids[number] = f"{run_id}{SEPARATOR}{len(self.arrivals)}" if run_id in worldwide else None
             self.run_ids.add(run_id)
         self.arrivals.append(
-            Arrival(files=[facts], gathered=held, names=ids, worldwide=worldwide, parts=parts, apart=apart)
+            Arrival(files=files, gathered=held, names=ids, worldwide=worldwide, parts=parts, apart=apart)
         )
         self.tools = {**held.tools, **self.tools}
 
-    def _known(self, facts: SourceFacts, before: Mapping[Any, dict[str, Any]]) -> bool:
+    def _known(self, facts: SourceFacts) -> bool:
         """Whether this very content is in the workspace already; nothing of it is then read again."""
-        row = before.get(source_key(facts))
+        row = self.before.get(source_key(facts))
         if row is None or (self.strict and row["rejected"]):
             return False
         facts.known = True
@@ -271,6 +257,21 @@ class _Import:
         if self.progress and done - self.reported >= _MEGABYTE:
             self.reported = done
             self.progress(done, self.total, source.name)
+
+
+def _facts(source: Source, digest: str, found: Detected | None = None) -> SourceFacts:
+    facts = SourceFacts(
+        source_id="",
+        path=source.address,
+        sha256=digest,
+        size_bytes=source.size,
+        format=UNKNOWN if found is None else found.format,
+        confidence=0.0 if found is None else found.confidence,
+        reader_version=0 if found is None else found.reader.VERSION,
+        mapping=source.mapping,
+    )
+    facts.source_id = _digest(facts.path, *(str(part) for part in source_key(facts)[:4]))
+    return facts
 
 
 def _digest(*parts: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -17,8 +17,6 @@ from poc.errors import InputError
 from poc.trajectory import Reject
 
 SAMPLE_BYTES = 1 << 18
-_BLOCK = 1 << 20
-"""Bytes read at once: lines of logs are long."""
 STDIN = Path("<stdin>")
 """What people call what was piped in."""
 _LONGEST_FOOTER = 1 << 24
@@ -95,13 +93,23 @@ class Source:
         """Whether reading it ended before its end."""
         self.notes: list[Reject] = []
         self.size = 0
+        self.known = False
+        """Whether the workspace holds what is in it: then only what belongs to other files is read again."""
+        self.reading = 0
+        """Which of `parts` is being read."""
         self._name = name
         self._sample: bytes | None = None
+        self._digest: str | None = None
         if fault is None:
             try:
                 self.size = path.stat().st_size
             except OSError as error:
                 self.fault = unreadable(self.label, error)
+
+    @property
+    def parts(self) -> Sequence[Source]:
+        """The files that are read together: this one, where it is no `Joined` one."""
+        return (self,)
 
     @property
     def name(self) -> str:
@@ -186,7 +194,7 @@ class Source:
     def open(self) -> Iterator[BinaryIO]:
         """The file from its first byte after a byte-order mark."""
         try:
-            with self.path.open("rb", buffering=_BLOCK) as file:
+            with self.path.open("rb") as file:
                 if self.sample.startswith(_BOM):
                     file.seek(len(_BOM))
                 yield file
@@ -201,14 +209,32 @@ class Source:
             return 0
 
     def sha256(self) -> str:
-        """Of the file's bytes, in hex; of no bytes where it cannot be read."""
-        if self.fault is not None:
-            return hashlib.sha256().hexdigest()
-        try:
-            with self.path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise unreadable(self.label, error) from error
+        """Of the file's bytes as they are first met, in hex; of no bytes where it cannot be read."""
+        if self._digest is None:
+            if self.fault is not None:
+                return hashlib.sha256().hexdigest()
+            try:
+                with self.path.open("rb") as file:
+                    self._digest = hashlib.file_digest(file, "sha256").hexdigest()
+            except OSError as error:
+                raise unreadable(self.label, error) from error
+        return self._digest
+
+
+class Joined(Source):
+    """Several files that hold parts of the same runs. Only readers that offer ``keys`` are given one; they read its
+    `parts` one after the other and say with each run how many records of it were in which (`Run.shares`)."""
+
+    def __init__(self, parts: Sequence[Source]) -> None:
+        first = parts[0]
+        super().__init__(first.path, origin=first.origin, member=first.member, mapping=first.mapping)
+        self._parts = tuple(parts)
+        self.size = sum(part.size for part in parts if not part.known)
+
+    @property
+    def parts(self) -> Sequence[Source]:
+        """The files, in the order in which they are read."""
+        return self._parts
 
 
 def absolute(path: Path) -> Path:

@@ -3,7 +3,8 @@
 A run with a worldwide id has the same run id in every version of it, so the
 two are compared by what was said, called and answered: one that holds all of
 the other and more replaces it, one that adds nothing is skipped. Where each
-holds what the other lacks, the larger one is kept and the loss is said.
+holds what the other lacks, the larger one is kept if it holds most of the
+other, else the stored one, and the loss is said.
 Other runs have ids of their content, so a longer version comes under a new
 id: it replaces the shorter one that stood at the same place of the same file,
 and labels go over to it. Knows the tables, no format.
@@ -233,7 +234,9 @@ def _decide(db: Connection, rebuilt: set[str]) -> tuple[list[tuple[str, str, str
             if not more and version not in told_otherwise:
                 continue
             if lost and version not in rebuilt:
-                larger = sizes[base, version] > sizes[base, best]
+                # One that holds most of what the other holds and more is the same run told anew; else it is another
+                # part of the run, and what is in the workspace is not given away for it.
+                larger = sizes[base, version] > sizes[base, best] and 2 * lost <= sizes[base, best]
                 disputes.append(Dispute(version, *_said(db, version), larger, lost if larger else more))
                 if not larger:
                     continue

@@ -3,7 +3,10 @@
 Adding a format is adding a module here with ``NAME``, ``VERSION``, ``sniff``
 and ``read``, and its tests; nothing else needs to know of it. A reader of
 binary files also has ``MAGIC``, the first bytes that such files begin with
-(``MAGIC = (b"PAR1",)``); `sniff` then sees those files too. Other packages may
+(``MAGIC = (b"PAR1",)``); `sniff` then sees those files too. A reader of runs
+that may be split over files has ``keys(source)``, the worldwide ids of the
+runs that a file holds parts of: files that share one are given to `read`
+together (`Source.parts`). Other packages may
 offer readers through the entry point group ``poc.readers``.
 """
 

@@ -25,7 +25,7 @@ from typing import Any
 from poc.ingest import jsonstream
 from poc.ingest.readers import parquet
 from poc.ingest.readers.assembly import number, word
-from poc.ingest.readers.by_trace import any_ids, by_trace
+from poc.ingest.readers.by_trace import any_ids, by_trace, trace_keys
 from poc.ingest.readers.decoding import Head, elements, glimpse, members
 from poc.ingest.readers.nodes import Kind, Node, Score, answered, called_with, tokens, tokens_of
 from poc.ingest.readers.pieces import Piece, objects
@@ -68,6 +68,11 @@ def _is_run(head: Head) -> bool:
     return (
         "id" in head and ("run_type" in head or "dotted_order" in head) and ("trace_id" in head or "run_type" in head)
     )
+
+
+def keys(source: Source) -> set[str]:
+    """The traces of a file: the late root of one may come in another."""
+    return trace_keys(source, any_ids)
 
 
 def read(source: Source) -> Iterator[Run | Reject]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from poc.ingest.readers import parquet
+from poc.ingest.readers.by_trace import trace_keys
 from poc.ingest.readers.otel_genai import run_of
 from poc.ingest.readers.span_files import first_span, traces
 from poc.ingest.readers.spans import Span, is_span, read_span
@@ -43,6 +44,10 @@ def sniff(sample: bytes, name: str) -> float:
     if framed or any(mark in sample for mark in marks):
         return 0.97
     return 0.0
+
+
+keys = trace_keys
+"""Spans of one trace may stand in several files."""
 
 
 def read(source: Source) -> Iterator[Run | Reject]:

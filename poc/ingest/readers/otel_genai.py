@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from poc.ingest.readers.by_trace import trace_keys
 from poc.ingest.readers.span_facts import about, node_of, scores
 from poc.ingest.readers.span_files import first_span, traces
 from poc.ingest.readers.spans import Span
@@ -37,6 +38,10 @@ def sniff(sample: bytes, name: str) -> float:
     if any(mark in sample for mark in _OTHERS):
         return 0.3  # the same spans, but another family's names on them
     return 0.95 if any(mark in sample for mark in _OWN) else 0.6
+
+
+keys = trace_keys
+"""Spans of one trace may stand in several files."""
 
 
 def read(source: Source) -> Iterator[Run | Reject]:

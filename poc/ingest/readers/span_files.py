@@ -37,8 +37,36 @@ class Context(msgspec.Struct):
 
 
 def traces(source: Source, build: Build[Span]) -> Iterator[Run | Reject]:
-    """The runs of all traces of spans in the file."""
-    yield from by_trace(source, _spans, build)
+    """The runs of all traces of spans in the file. A span that an exporter wrote twice is one span."""
+
+    def once(trace: str | None, spans: list[Span]) -> Iterator[Run | Reject]:
+        single = _once(spans)
+        for item in build(trace, single):
+            if isinstance(item, Run):
+                item.records += len(spans) - len(single)
+            yield item
+
+    yield from by_trace(source, _spans, once)
+
+
+def _once(spans: list[Span]) -> list[Span]:
+    """Each span once, where it first stood; of two with one id the one that says more, in doubt the later one."""
+    if len({span.span_id for span in spans if span.span_id is not None}) == len(spans):
+        return spans
+    known: dict[str, int] = {}
+    kept: list[Span] = []
+    for span in spans:
+        place = known.setdefault(span.span_id, len(kept)) if span.span_id is not None else len(kept)
+        if place == len(kept):
+            kept.append(span)
+        elif _told(span) >= _told(kept[place]):
+            span.place = kept[place].place
+            kept[place] = span
+    return kept
+
+
+def _told(span: Span) -> tuple[bool, int]:
+    return span.end is not None, len(span.attributes) + len(span.events)
 
 
 def _spans(value: jsonstream.Value) -> Iterator[tuple[str | None, Span] | Reject]:

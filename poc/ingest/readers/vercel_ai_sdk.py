@@ -25,6 +25,7 @@ import msgspec
 from poc.ingest import jsonstream
 from poc.ingest.arguments import ABSENT, from_value
 from poc.ingest.readers.assembly import Assembly, word
+from poc.ingest.readers.by_trace import trace_keys
 from poc.ingest.readers.decoding import Head, elements, glimpse, members, text
 from poc.ingest.readers.nodes import called_with, tokens_of
 from poc.ingest.readers.otel_genai import run_of
@@ -86,6 +87,11 @@ def _is_chunk(head: Head) -> bool:
     return kind.startswith(
         ("tool-input-", "tool-output-", "text-delta", "text-start", "start-step", "finish-step")
     ) or (kind in ("start", "finish", "text-end") and "role" not in head and len(head) < 6)
+
+
+def keys(source: Source) -> set[str]:
+    """The traces of a file of spans: other files may hold more of them."""
+    return trace_keys(source) if first_span(source.sample) else set()
 
 
 def read(source: Source) -> Iterator[Run | Reject]:
