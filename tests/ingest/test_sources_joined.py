@@ -7,6 +7,7 @@ import random
 import pytest
 
 from poc.ingest import import_logs, load_run
+from poc.workspace import Workspace
 
 TRACE = "5b8efff798038103d269b633813fc6{:02x}"
 
@@ -65,15 +66,13 @@ def counts(result):
 
 def calls(workspace):
     rows = workspace.rows("SELECT run_id, native_id FROM runs ORDER BY native_id")
-    found = {
-        row["native_id"]: [step.arguments_json for step in load_run(workspace, row["run_id"]).steps] for row in rows
-    }
+    runs = {row["native_id"]: load_run(workspace, row["run_id"]) for row in rows}
     dangling = "SELECT count(*) FROM {} WHERE {} NOT IN (SELECT {} FROM {})"
     for table, column, other in (("runs", "source_id", "sources"), ("run_parts", "source_id", "sources")):
         assert workspace.value(dangling.format(table, column, column, other)) == 0
     assert workspace.value(dangling.format("run_parts", "run_id", "run_id", "runs")) == 0
     assert workspace.value("SELECT bool_and(read = imported + rejected + skipped) FROM sources") is not False
-    return found
+    return {native_id: [step.arguments_json for step in run.steps] for native_id, run in runs.items()}
 
 
 def whole(workspace, write, spans):
@@ -84,8 +83,6 @@ def whole(workspace, write, spans):
 
 @pytest.fixture
 def other(tmp_path_factory):
-    from poc.workspace import Workspace
-
     return Workspace.open(tmp_path_factory.mktemp("other") / "w.duckdb")
 
 
@@ -193,16 +190,10 @@ def test_a_part_that_goes_before_its_turn_costs_itself_only(workspace, write):
 
 def test_spans_without_a_trace_of_two_files_are_not_mixed(workspace, write):
     def loose(number):
-        made = span(
-            number, number, "execute_tool look", gen_ai__operation__name="execute_tool", gen_ai__tool__name="look"
-        )
-        return {**made, "traceId": ""}
+        return {**trace(number, 1)[0], "traceId": ""}
 
     spans = trace(1)
-    paths = [
-        write(name, as_lines([*part, loose(number)]))
-        for number, (name, part) in enumerate({"a": spans[:2], "b": spans[2:]}.items())
-    ]
+    paths = [write("a", as_lines([*spans[:2], loose(7)])), write("b", as_lines([*spans[2:], loose(8)]))]
     result = import_logs(workspace, paths)
     assert (result.read, result.imported, result.runs) == (7, 7, 3)
 
@@ -230,5 +221,6 @@ def test_the_late_root_of_a_langsmith_trace(workspace, other, shared_log, write,
     assert calls(workspace) == calls(other)
     [steps] = calls(workspace).values()
     assert len(steps) == 2
-    columns = "native_id, model, started_at, ended_at, input_tokens, output_tokens, (SELECT text FROM tasks t WHERE t.task_id = runs.task_id)"
-    assert workspace.rows(f"SELECT {columns} FROM runs") == other.rows(f"SELECT {columns} FROM runs")
+    facts = "SELECT native_id, model, started_at, ended_at, input_tokens, output_tokens, t.text FROM runs"
+    facts += " JOIN tasks t USING (task_id)"
+    assert workspace.rows(facts) == other.rows(facts)
