@@ -480,3 +480,35 @@ def test_tool_schemas(write):
         write("a.json", json.dumps([span(1, "c", chat(**{"gen_ai.tool.definitions": defined}))])), "otel_genai"
     )
     assert [(t.name, t.description, t.parameters, t.origin) for t in run.tools] == [("look", "looks", schema, "logged")]
+
+
+def test_what_langfuse_s_sdk_sends(write):
+    """Its observations as spans: types, inputs, outputs and tokens under names of its own."""
+
+    def observed(kind, **said):
+        return {
+            "langfuse.observation.type": kind,
+            **{f"langfuse.observation.{key}": value for key, value in said.items()},
+        }
+
+    asked = json.dumps([{"role": "user", "content": "天気は?"}])
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"city": "東京"}'}}
+    answer = json.dumps({"role": "assistant", "content": None, "tool_calls": [call]})
+    spent = {"input": 40, "input_cached_tokens": 60, "output": 20, "total": 120}
+    told = {"usage_details": json.dumps(spent), "cost_details": '{"total": 0.5}', "model.name": "m-1"}
+    wrong = {"level": "ERROR", "status_message": "窓 is broken"}
+    spans = [
+        span(1, "clerk", {**observed("agent"), "session.id": "s1"}, seconds=9),
+        span(2, "chat", observed("generation", input=asked, output=answer, **told), parent=1),
+        span(3, "look", observed("tool", input='{"city": "東京"}', output="晴れ"), parent=1, at=2),
+        span(4, "peek", observed("tool", input="{}", **wrong), parent=1, at=4),
+        span(5, "find", observed("retriever", input="x"), parent=1, at=6),
+    ]
+    run = read_one(write("a.json", json.dumps(spans)), "otel_genai")
+    assert [brief(step) for step in run.steps] == [
+        ("look", "c1", {"city": "東京"}, "晴れ", "ok", "result"),
+        ("peek", None, {}, "窓 is broken", "error", "flag"),
+    ]
+    assert run.usage == Usage(input_tokens=100, output_tokens=20, cached_tokens=60)
+    assert (run.model, run.cost_usd, run.task_text, run.metadata["session_id"]) == ("m-1", 0.5, "天気は?", "s1")
+    assert run.metadata["other_spans"] == {"find": 1}

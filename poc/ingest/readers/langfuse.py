@@ -26,7 +26,7 @@ from poc.ingest import jsonstream
 from poc.ingest.readers.assembly import number, word
 from poc.ingest.readers.by_trace import any_ids, by_trace
 from poc.ingest.readers.decoding import Head, elements, glimpse, members
-from poc.ingest.readers.nodes import Kind, Node, Score, answered, called_with, tokens
+from poc.ingest.readers.nodes import Kind, Node, Score, answered, called_with, tokens, tokens_in
 from poc.ingest.readers.pieces import Piece, objects
 from poc.ingest.readers.rows import columns_of, is_csv, rows
 from poc.ingest.readers.said import Asked, Said, messages, opened, unquoted
@@ -279,31 +279,13 @@ def _calls(value: dict[str, Any]) -> Iterator[Asked]:
 def _usage(value: dict[str, Any]) -> Usage | None:
     details = opened(value.get("usageDetails"))
     if isinstance(details, dict) and details:
-        cached = _sum(details, ("cache", "read"), ("cached",))
-        stored = _sum(details, ("cache", "creation"), ("cache", "write"))
-        return tokens(
-            details.get("input"),
-            details.get("output"),
-            total=details.get("total"),
-            cached=cached,
-            stored=stored,
-            reasoning=_sum(details, ("reasoning",)),
-        )
+        return tokens_in(details)
     usage = opened(value.get("usage"))
     usage = usage if isinstance(usage, dict) else {}
     return tokens(
         value.get("promptTokens") or value.get("inputUsage") or usage.get("input"),
         value.get("completionTokens") or value.get("outputUsage") or usage.get("output"),
     )
-
-
-def _sum(details: dict[str, Any], *namings: tuple[str, ...]) -> int | None:
-    """The bucket whose name has all words of one of the namings; they are tried in order."""
-    for words in namings:
-        found = [n for key, n in details.items() if isinstance(n, int) and all(part in key for part in words)]
-        if found:
-            return sum(found)
-    return None
 
 
 def _cost(value: dict[str, Any]) -> float | None:

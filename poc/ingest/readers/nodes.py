@@ -147,6 +147,27 @@ def tokens_of(usage: Any) -> Usage | None:
     )
 
 
+def tokens_in(buckets: dict[str, Any]) -> Usage | None:
+    """Tokens from Langfuse's buckets: ``input``, ``output``, ``total``, and parts under names that vary."""
+    return tokens(
+        buckets.get("input"),
+        buckets.get("output"),
+        total=buckets.get("total"),
+        cached=_sum(buckets, ("cache", "read"), ("cached",)),
+        stored=_sum(buckets, ("cache", "creation"), ("cache", "write")),
+        reasoning=_sum(buckets, ("reasoning",)),
+    )
+
+
+def _sum(details: dict[str, Any], *namings: tuple[str, ...]) -> int | None:
+    """The bucket whose name has all words of one of the namings; they are tried in order."""
+    for words in namings:
+        found = [n for key, n in details.items() if isinstance(n, int) and all(part in key for part in words)]
+        if found:
+            return sum(found)
+    return None
+
+
 def schemas(value: Any) -> Iterator[ToolSchema]:
     """Tools as a request described them."""
     value = opened(value)

@@ -27,7 +27,7 @@ from poc.trajectory import Reject, Run
 NAME = "otel_genai"
 VERSION = 1
 
-_OWN = (b'"gen_ai.', b'"traceloop.', b'"llm.request.type"', b'"gcp.vertex.agent.')
+_OWN = (b'"gen_ai.', b'"traceloop.', b'"llm.request.type"', b'"gcp.vertex.agent.', b'"langfuse.observation.')
 _OTHERS = (b'"openinference.span.kind"', b'"mlflow.spanType"', b'"ai.operationId"', b'"openinference"')
 
 

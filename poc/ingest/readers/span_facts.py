@@ -2,9 +2,10 @@
 
 OpenTelemetry GenAI old and new (``gen_ai.*``, events, ``gcp.vertex.agent.*``
 of Google ADK, pydantic-ai), OpenLLMetry (``traceloop.*``, flattened
-``gen_ai.prompt.N``), OpenInference (``llm.*``, ``input.value``) and the Vercel
-AI SDK (``ai.*``). Several stand on one span at times; the first that says
-something wins. Names of spans are the last resort. Knows no container.
+``gen_ai.prompt.N``), OpenInference (``llm.*``, ``input.value``), the Vercel
+AI SDK (``ai.*``) and Langfuse's SDK (``langfuse.observation.*``). Several stand
+on one span at times; the first that says something wins. Names of spans are
+the last resort. Knows no container.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 from typing import Any
 
 from poc.ingest.readers.assembly import number, word
-from poc.ingest.readers.nodes import Kind, Node, Score, answered, called_with, tokens
+from poc.ingest.readers.nodes import Kind, Node, Score, answered, called_with, tokens, tokens_in
 from poc.ingest.readers.said import opened, unquoted
 from poc.ingest.readers.span_said import answer, asked, branches, first
 from poc.ingest.readers.spans import Span
@@ -27,6 +28,7 @@ _ARGUMENTS = (
     "ai.toolCall.args",
     "traceloop.entity.input",
     "input.value",
+    "langfuse.observation.input",
 )
 _RESULTS = (
     "gen_ai.tool.call.result",
@@ -35,6 +37,7 @@ _RESULTS = (
     "ai.toolCall.result",
     "traceloop.entity.output",
     "output.value",
+    "langfuse.observation.output",
 )
 _QUOTED = ("ai.toolCall.result", "traceloop.entity.output")
 """Always JSON, so that a text stands in quotes."""
@@ -81,8 +84,16 @@ _REASONING = (
     "ai.usage.outputTokenDetails.reasoningTokens",
 )
 _PARTS = frozenset((*_CACHED, *_STORED, *_REASONING))
-_MODELS = ("gen_ai.response.model", "ai.response.model", "llm.response.model", "llm.response.model_name")
+_MODELS = (
+    "gen_ai.response.model",
+    "ai.response.model",
+    "llm.response.model",
+    "llm.response.model_name",
+    "langfuse.observation.model.name",
+)
+_OBSERVED: dict[Any, Kind] = {"tool": "tool", "generation": "llm", "agent": "agent"}
 _WANTED = ("gen_ai.request.model", "llm.model_name", "llm.request.model_name", "llm.request.model", "ai.model.id")
+_LANGFUSE = "langfuse.observation."
 _ABOUT = {
     "gen_ai.conversation.id": "conversation_id",
     "session.id": "session_id",
@@ -114,6 +125,8 @@ def node_of(span: Span, position: int, kind: Kind | None = None) -> Node:
     if "target" in a or phase:
         _beeai(node, span, phase)
         kind = node.kind
+    if a.get(f"{_LANGFUSE}level") == "ERROR":
+        node.failed, node.error = True, node.error or word(a.get(f"{_LANGFUSE}status_message"))
     if kind == "tool":
         _tool(node, span, phase[1].removeprefix("tool.") if phase else None)
     elif kind in ("llm", "agent"):
@@ -122,6 +135,10 @@ def node_of(span: Span, position: int, kind: Kind | None = None) -> Node:
         node.wanted = word(first(a, *_WANTED))
         node.usage = _usage(a)
         node.cost_usd = number(first(a, "operation.cost", "gen_ai.usage.cost", "llm.cost.total"))
+        if "langfuse.observation.type" in a:
+            spent, paid = opened(a.get(f"{_LANGFUSE}usage_details")), opened(a.get(f"{_LANGFUSE}cost_details"))
+            node.usage = node.usage or (tokens_in(spent) if isinstance(spent, dict) else None)
+            node.cost_usd = node.cost_usd or (number(paid.get("total")) if isinstance(paid, dict) else None)
         node.response_id = word(first(a, "gen_ai.response.id", "ai.response.id"))
         node.agent = word(first(a, "gen_ai.agent.name", "agent.name", "graph.node.id", "traceloop.entity.name"))
         node.schemas = _schemas(a)
@@ -185,7 +202,9 @@ def kind_of(span: Span) -> Kind:
         return "agent"
     if vercel in ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject"):
         return "agent"
-    if inference or loop or operation:
+    if (observed := a.get("langfuse.observation.type")) is not None and str(observed) in _OBSERVED:
+        return _OBSERVED[str(observed)]
+    if inference or loop or operation or observed:
         return "other"
     if a.get("llm.request.type") in ("chat", "completion") or "gcp.vertex.agent.llm_request" in a:
         return "llm"

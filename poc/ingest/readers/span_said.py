@@ -15,6 +15,7 @@ from poc.ingest.readers.spans import Span
 
 _INPUTS = ("gen_ai.input.messages", "ai.prompt.messages", "gcp.vertex.agent.llm_request", "pydantic_ai.all_messages")
 _LATER_INPUTS = ("ai.prompt", "gen_ai.prompt", "traceloop.entity.input", "input.value", "request_data")
+_LANGFUSE = "langfuse.observation."
 _OUTPUTS = ("gen_ai.output.messages", "gcp.vertex.agent.llm_response")
 _LATER_OUTPUTS = ("gen_ai.completion", "final_result", "traceloop.entity.output", "output.value", "response_data")
 _EVENT_ROLES = {
@@ -46,7 +47,7 @@ def asked(span: Span) -> list[Said]:
     found = found or _flattened(branches(a, "gen_ai.prompt")) or _flattened(branches(a, "llm.input_messages"))
     found = found or _from_events(span, answers=False)
     if not found:
-        value = first(a, *_LATER_INPUTS)
+        value = first(a, *_LATER_INPUTS, f"{_LANGFUSE}input")
         found = messages(value) if value is not None else []
     known = {said.content for said in found if said.role == "system"}
     return [Said("system", said.content) for said in system if said.content not in known] + found
@@ -62,7 +63,7 @@ def answer(span: Span) -> list[Said]:
     found = found or _pieces(_flattened(branches(a, "llm.output_messages"), "assistant"))
     found = found or _vercel_answer(a) or _from_events(span, answers=True)
     if not found:
-        value = first(a, *_LATER_OUTPUTS)
+        value = first(a, *_LATER_OUTPUTS, f"{_LANGFUSE}output")
         found = messages(value, "assistant") if value is not None else []
     return [said for said in found if said.role in ("assistant", "tool")]
 
