@@ -45,14 +45,34 @@ def sources(workspace: Workspace) -> pd.DataFrame:
     )
 
 
-def rejects(workspace: Workspace, *, limit: int = 500) -> pd.DataFrame:
-    """One row a reject: path, place (as we counted it), reason, raw (excerpt), records (0: part of a kept run)."""
+def rejects(
+    workspace: Workspace, *, source: str | None = None, reason: str | None = None, limit: int = 500, offset: int = 0
+) -> pd.DataFrame:
+    """One row a reject: path, place (as we counted it), reason, raw (excerpt), records (0: part of a kept run).
+
+    source, reason: only those whose path or reason contains this text, in any case of letters. In the order of the
+    files; `total` is the number of all that fit.
+    """
     return workspace.frame(
         """
-        SELECT s.path, r.place, r.reason, r.raw, r.records
-        FROM rejects r LEFT JOIN sources s USING (source_id) ORDER BY s.path, r.place LIMIT ?
+        SELECT s.path, r.place, r.reason, r.raw, r.records, count(*) OVER () AS total
+        FROM rejects r LEFT JOIN sources s USING (source_id)
+        WHERE ($source IS NULL OR contains(lower(s.path), lower($source)))
+          AND ($reason IS NULL OR contains(lower(r.reason), lower($reason)))
+        ORDER BY s.path, TRY_CAST(regexp_extract(r.place, '[0-9]+') AS BIGINT), r.rowid LIMIT $limit OFFSET $offset
         """,
-        [limit],
+        {"source": source, "reason": reason, "limit": limit, "offset": offset},
+    )
+
+
+def reject_kinds(workspace: Workspace) -> pd.DataFrame:
+    """One row a file and kind of reason (what stands before its first colon): path, kind, rejects, records. The
+    commonest first."""
+    return workspace.frame(
+        """
+        SELECT s.path, split_part(r.reason, ':', 1) AS kind, count(*) AS rejects, sum(r.records)::BIGINT AS records
+        FROM rejects r LEFT JOIN sources s USING (source_id) GROUP BY ALL ORDER BY rejects DESC, s.path, kind
+        """
     )
 
 

@@ -29,6 +29,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from poc import jobs
 from poc.errors import ExitCode, InputError, PocError
@@ -149,8 +150,13 @@ def table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:
     for column in columns:
         result.add_column(column)
     for row in rows:
-        result.add_row(*("–" if cell is None else str(cell) for cell in row))
+        result.add_row(*("–" if cell is None else _as_written(str(cell)) for cell in row))
     return result
+
+
+def _as_written(text: str) -> Text:
+    """Text as it is: a log's brackets are no markup, its control characters move no cursor."""
+    return Text("".join(sign if sign.isprintable() or sign == "\n" else "\ufffd" for sign in text))
 
 
 def number(value: float | None) -> str | None:

@@ -54,7 +54,12 @@ def sample(workspace: WorkspaceOption = Path("sample.duckdb"), as_json: JsonOpti
 @app.command(name="import")
 @verb
 def import_(
-    paths: Annotated[list[Path], typer.Argument(help="Log files or folders.", show_default=False)],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Log files, folders, archives, patterns in quotes, or - for standard input.", show_default=False
+        ),
+    ],
     workspace: WorkspaceOption = DEFAULT_WORKSPACE,
     mapping: Annotated[Path | None, typer.Option(help="Column mapping of a table (YAML).")] = None,
     format: Annotated[str | None, typer.Option(help="The format, if it should not be detected.")] = None,  # noqa: A002
@@ -64,7 +69,10 @@ def import_(
 ) -> None:
     """Import tool-call logs; what cannot be read is kept as a reject with its place and reason.
 
-    Example: `poc import results.json traces.jsonl --workspace team.duckdb`
+    Archives (.gz, .zst, .zip, .tar and others) are opened. Files imported before are known again: of one that has
+    grown only the new part is added.
+
+    Examples: `poc import results.json "logs/**/*.jsonl" --workspace team.duckdb`, `zcat old.gz | poc import -`
     """
     with Bar("Importing", unit="bytes") as bar:
         result = api.import_logs(
@@ -82,6 +90,10 @@ def import_(
             f"{result.read} records read: {result.imported} imported, {result.rejected} rejected, "
             f"{result.skipped} already there. {result.runs} runs, {result.steps} steps."
         )
+        if result.replaced:
+            console.print(f"{result.replaced} runs took the place of a shorter version of themselves.")
+        if result.completed:
+            console.print(f"{result.completed} runs that were there gained a fact that they lacked, as an outcome.")
         if result.rejected:
             console.print("Look at the rejects with: poc rejects")
 
@@ -125,24 +137,31 @@ def _shown(rows: list[dict[str, Any]], column: str) -> str:
 @verb
 def rejects(
     workspace: WorkspaceOption = DEFAULT_WORKSPACE,
-    limit: Annotated[int, typer.Option(help="At most this many.")] = 50,
+    source: Annotated[str | None, typer.Option(help="Only of files whose path contains this.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Only those whose reason contains this.")] = None,
+    limit: Annotated[int, typer.Option(help="At most this many.", min=1)] = 50,
     as_json: JsonOption = False,
 ) -> None:
-    """Show records that could not be imported: file, place, reason, excerpt."""
-    rows = api.frames.rejects(api.open(workspace, create=False), limit=limit).to_dict("records")
-    out(
-        {"rejects": rows},
-        as_json,
-        lambda console: console.print(
-            table(
-                "Rejects",
-                ["file", "place", "reason", "excerpt"],
-                [[row["path"], row["place"], row["reason"], (row["raw"] or "")[:80]] for row in rows],
-            )
-            if rows
-            else "No rejects."
-        ),
-    )
+    """Show records that could not be imported: file, place, reason, excerpt.
+
+    Example: `poc rejects --source traces --reason "broken JSON"`
+    """
+    opened = api.open(workspace, create=False)
+    found = api.frames.rejects(opened, source=source, reason=reason, limit=limit)
+    total = int(found["total"].iloc[0]) if len(found) else 0
+    found = found.drop(columns="total").astype(object)
+    rows = found.where(found.notna(), None).to_dict("records")
+
+    def show(console: Console) -> None:
+        if not rows:
+            console.print("No rejects." if source is None and reason is None else "No rejects that fit.")
+            return
+        cells = [[row["path"], row["place"], row["reason"], (row["raw"] or "")[:80]] for row in rows]
+        console.print(table("Rejects", ["file", "place", "reason", "excerpt"], cells))
+        if total > len(rows):
+            console.print(f"{len(rows)} of {total}; --limit shows more, --source and --reason narrow it down.")
+
+    out({"rejects": rows, "total": total}, as_json, show)
 
 
 @app.command()
