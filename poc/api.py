@@ -33,9 +33,11 @@ from poc.ingest import (
 from poc.language import Language
 from poc.models.settings import ModelSettings
 from poc.progress import ScoreSummary, Validity, score, validity
-from poc.readiness import Readiness, assess
+from poc.readiness import Finding, Readiness, assess, evidence, todo_csv, todo_markdown
 from poc.readiness import describe as readiness_lines
+from poc.readiness import findings as readiness_findings
 from poc.readiness import headline as readiness_headline
+from poc.readiness import shares as readiness_shares
 from poc.readiness import stored as load_readiness
 from poc.replay import Experiment, Preview, ReplayStatus, RunSummary, load_experiment, make_plan, store_plan
 from poc.replay import preview as _preview
@@ -70,6 +72,7 @@ __all__ = [
     "Estimate",
     "Experiment",
     "FileFacts",
+    "Finding",
     "ImportResult",
     "JoinResult",
     "Limits",
@@ -93,6 +96,7 @@ __all__ = [
     "decide",
     "describe",
     "ensure_sample",
+    "evidence",
     "exit_code",
     "frames",
     "import_logs",
@@ -110,8 +114,10 @@ __all__ = [
     "plots",
     "preview",
     "readiness",
+    "readiness_findings",
     "readiness_headline",
     "readiness_lines",
+    "readiness_shares",
     "report",
     "report_document",
     "run",
@@ -121,7 +127,10 @@ __all__ = [
     "serve",
     "set_effect",
     "status",
+    "todo_csv",
+    "todo_markdown",
     "validity",
+    "write_todo",
 ]
 
 
@@ -133,6 +142,22 @@ def open(path: str | os.PathLike[str] = "workspace.duckdb", *, create: bool = Tr
 def readiness(workspace: Workspace) -> Readiness:
     """Judge whether the imported logs are good enough, and store the findings."""
     return assess(workspace)
+
+
+def write_todo(
+    workspace: Workspace, found: Readiness, path: str | os.PathLike[str], *, language: Language = "en"
+) -> None:
+    """What the team that owns the logs should add, as Markdown, or as CSV where the file is called so."""
+    target = Path(path)
+    text = (todo_csv if target.suffix.lower() == ".csv" else todo_markdown)(workspace, found, language)
+    # A spreadsheet takes a CSV without a mark for its own local encoding.
+    encoding = "utf-8-sig" if target.suffix.lower() == ".csv" else "utf-8"
+    try:
+        target.write_bytes(text.encode(encoding))
+    except OSError as error:
+        raise InputError(
+            f"The to-do list cannot be written: {error.strerror}.", where=str(path), todo="Choose another place."
+        ) from error
 
 
 def check_subgoals(path: str | os.PathLike[str]) -> list[SubgoalSet]:

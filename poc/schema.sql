@@ -127,11 +127,11 @@ FROM runs r LEFT JOIN labels l USING (run_id);
 -- Judging the log ------------------------------------------------------------------------------------------
 
 CREATE TABLE findings (
-    check_id VARCHAR PRIMARY KEY,           -- tool, arguments, result, ...
-    unit VARCHAR NOT NULL,                  -- steps or runs
-    present BIGINT NOT NULL,
+    check_id VARCHAR PRIMARY KEY,           -- a check (tool, arguments, ...) or an oddity (backwards, ...)
+    unit VARCHAR NOT NULL,                  -- steps, runs or results
+    present BIGINT NOT NULL,                -- of total: have what is asked, or are free of what is odd
     total BIGINT NOT NULL,
-    level VARCHAR NOT NULL,                 -- ok, gap, missing
+    level VARCHAR NOT NULL,                 -- ok, note, gap, missing
     assessed_at TIMESTAMPTZ NOT NULL
 );
 
@@ -192,7 +192,8 @@ CREATE TABLE trials (
     position INTEGER NOT NULL,              -- place in the randomised order
     attempt INTEGER NOT NULL,               -- restarts after a lost environment are counted
     status VARCHAR NOT NULL,                -- finished, failed
-    stop_reason VARCHAR,                    -- answered, step_limit, turn_limit, timeout, refused, model_error, judged
+    stop_reason VARCHAR,                    -- answered, step_limit, turn_limit, timeout, refused, model_error,
+                                            -- environment_error, judged
     error VARCHAR,
     success DOUBLE,                         -- 0..1; NULL when nothing could judge
     success_provenance VARCHAR,             -- environment, next_step_quality, subgoals

@@ -166,11 +166,25 @@ def rejects(
 
 @app.command()
 @verb
-def readiness(workspace: WorkspaceOption = DEFAULT_WORKSPACE, as_json: JsonOption = False) -> None:
-    """Judge whether the logs are good enough: READY, PARTIAL or NOT READY (exit code 6)."""
-    result = api.readiness(api.open(workspace, create=False))
+def readiness(
+    workspace: WorkspaceOption = DEFAULT_WORKSPACE,
+    todo: Annotated[
+        Path | None, typer.Option(help="Write what to add to the logging to this file (Markdown, or .csv).")
+    ] = None,
+    language: Annotated[Literal["en", "ja"], typer.Option(help="Language of the to-do list.")] = "en",
+    as_json: JsonOption = False,
+) -> None:
+    """Judge whether the logs are good enough: READY, PARTIAL or NOT READY (exit code 6).
+
+    Example: `poc readiness --todo logging.md`
+    """
+    opened = api.open(workspace, create=False)
+    result = api.readiness(opened)
+    if todo is not None:
+        api.write_todo(opened, result, todo, language=language)
 
     lines = api.readiness_lines(result)
+    found = api.readiness_findings(result)
 
     def show(console: Console) -> None:
         console.print(f"[bold]{result.level}[/bold]  {api.readiness_headline(result)}")
@@ -178,12 +192,23 @@ def readiness(workspace: WorkspaceOption = DEFAULT_WORKSPACE, as_json: JsonOptio
         for line in lines:
             if line.blocks:
                 console.print(f"- {line.title}: {line.blocks} {line.remedy or ''}")
+        odd = [
+            [c.title, c.count, c.severity_name] for c in found if c.check_id in {o.check_id for o in result.oddities}
+        ]
+        if odd:
+            console.print(table("Oddities", ["what", "how many", "severity"], odd))
+        if todo is not None:
+            console.print(f"The to-do list is in {todo}")
 
     checks = [
         {**plain(check), "share": check.share, "level": check.level, **plain(line)}
         for check, line in zip(result.checks, lines, strict=True)
     ]
-    out({"level": result.level, "reasons": plain(result.reasons), "checks": checks}, as_json, show)
+    out(
+        {"level": result.level, "reasons": plain(result.reasons), "checks": checks, "findings": plain(found)},
+        as_json,
+        show,
+    )
     if result.level == "NOT READY":
         raise typer.Exit(int(ExitCode.NOT_READY))
 

@@ -4,7 +4,8 @@ NOT READY: there is no run or no step, or in half of the cases or more an
 essential thing is missing: the tool's name, its arguments, any answer (result
 or status), what was asked. Nothing that comes later would mean anything.
 PARTIAL: something needed is missing, which closes some later stage.
-READY: everything needed is there. Knows the tables, no log format.
+READY: everything needed is there. Oddities do not change the level: they say
+which steps to look at. Knows the tables, no log format.
 """
 
 from __future__ import annotations
@@ -14,15 +15,21 @@ from typing import Literal
 
 import msgspec
 
-from poc.readiness.checks import CHECKS, ESSENTIAL_FROM, MISSING_BELOW, OK_FROM, Unit, Weight
+from poc.readiness.checks import CHECKS, ESSENTIAL_FROM, MISSING_BELOW, ODDITIES, OK_FROM, Counted, Weight
+from poc.readiness.count import count_all
+from poc.readiness.relations import Unit
 from poc.workspace import Workspace
 
 Level = Literal["READY", "PARTIAL", "NOT READY"]
-CheckLevel = Literal["ok", "gap", "missing"]
+CheckLevel = Literal["ok", "note", "gap", "missing"]
+Severity = Literal["stops", "limits", "note"]
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One check. `share` is present / total, None where there is nothing to count."""
+    """One check or oddity: `present` of `total` have what is asked, or are free of what is odd.
+
+    `share` is present / total, None where there is nothing to count.
+    """
 
     check_id: str
     unit: Unit
@@ -36,8 +43,31 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         return self.present / self.total if self.total else None
 
     @property
+    def cases(self) -> int:
+        """How many lack what is asked, or are odd: the evidence."""
+        return self.total - self.present
+
+    @property
+    def odd(self) -> bool:
+        """Whether this is an oddity, not a check."""
+        return self.weight in ("suspect", "note")
+
+    @property
+    def severity(self) -> Severity | None:
+        """What the cases mean: stops everything, limits some stage, or worth a look; None where there are none."""
+        if self.forbids:
+            return "stops"
+        if self.level in ("gap", "missing") and self.weight != "helpful":
+            return "limits"
+        return "note" if self.cases or self.level != "ok" else None
+
+    @property
     def level(self) -> CheckLevel:
-        """ok, gap or missing, by the share."""
+        """ok, gap or missing, by the share; an oddity that is rare or harmless is a note."""
+        if self.odd:
+            if not self.cases:
+                return "ok"
+            return "gap" if self.weight == "suspect" and self.present < self.total * OK_FROM else "note"
         share = self.share or 0.0
         return "ok" if share >= OK_FROM else "missing" if share < MISSING_BELOW else "gap"
 
@@ -63,6 +93,7 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     steps: int
     checks: tuple[Check, ...]
+    oddities: tuple[Check, ...] = ()
     assessed_at: datetime
 
     @property
@@ -83,33 +114,21 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(check.check_id for check in self.checks if check.level != "ok" and check.weight != "helpful")
 
     def check(self, check_id: str) -> Check:
-        """The check of this id."""
-        return next(check for check in self.checks if check.check_id == check_id)
+        """The check or oddity of this id."""
+        return next(check for check in (*self.checks, *self.oddities) if check.check_id == check_id)
 
 
 def assess(workspace: Workspace) -> Readiness:
     """Count everything anew and store it in ``findings``."""
     now = datetime.now(UTC)
-    checks: list[Check] = []
     with workspace.read() as db:
-        for counted in CHECKS:
-            row = db.execute(counted.sql).fetchone() or (0, 0)
-            checks.append(
-                Check(
-                    check_id=counted.check_id,
-                    unit=counted.unit,
-                    weight=counted.weight,
-                    present=int(row[0]),
-                    total=int(row[1]),
-                )
-            )
-        runs, steps = _sizes(db.execute(_SIZES).fetchone())
-    readiness = Readiness(runs=runs, steps=steps, checks=tuple(checks), assessed_at=now)
+        counts = count_all(db, (*CHECKS, *ODDITIES))
+    readiness = _readiness(counts, now)
     with workspace.write() as db:
         db.execute("DELETE FROM findings")
         db.executemany(
             "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?)",
-            [[c.check_id, c.unit, c.present, c.total, c.level, now] for c in readiness.checks],
+            [[c.check_id, c.unit, c.present, c.total, c.level, now] for c in (*readiness.checks, *readiness.oddities)],
         )
     return readiness
 
@@ -117,29 +136,30 @@ def assess(workspace: Workspace) -> Readiness:
 def stored(workspace: Workspace) -> Readiness | None:
     """The last assessment, without counting again; None when there was none."""
     found = {row["check_id"]: row for row in workspace.rows("SELECT * FROM findings")}
-    if any(counted.check_id not in found for counted in CHECKS):
+    if any(counted.check_id not in found for counted in (*CHECKS, *ODDITIES)):
         return None
-    checks = tuple(
+    counts = {check_id: (row["present"], row["total"]) for check_id, row in found.items()}
+    return _readiness(counts, found["tool"]["assessed_at"])
+
+
+def _readiness(counts: dict[str, tuple[int, int]], assessed_at: datetime) -> Readiness:
+    return Readiness(
+        runs=counts["run_id"][1],
+        steps=counts["tool"][1],
+        checks=_checks(CHECKS, counts),
+        oddities=_checks(ODDITIES, counts),
+        assessed_at=assessed_at,
+    )
+
+
+def _checks(asked: tuple[Counted, ...], counts: dict[str, tuple[int, int]]) -> tuple[Check, ...]:
+    return tuple(
         Check(
             check_id=counted.check_id,
             unit=counted.unit,
             weight=counted.weight,
-            present=found[counted.check_id]["present"],
-            total=found[counted.check_id]["total"],
+            present=counts[counted.check_id][0],
+            total=counts[counted.check_id][1],
         )
-        for counted in CHECKS
+        for counted in asked
     )
-    by_id = {check.check_id: check for check in checks}
-    return Readiness(
-        runs=by_id["run_id"].total,
-        steps=by_id["tool"].total,
-        checks=checks,
-        assessed_at=found["tool"]["assessed_at"],
-    )
-
-
-_SIZES = "SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM steps WHERE caller <> 'user')"
-
-
-def _sizes(row: tuple[int, int] | None) -> tuple[int, int]:
-    return (int(row[0]), int(row[1])) if row else (0, 0)

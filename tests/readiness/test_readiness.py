@@ -7,7 +7,7 @@ import pytest
 from poc.ingest import import_logs
 from poc.language import LANGUAGES
 from poc.readiness import assess, describe, headline, stored
-from poc.readiness.checks import CHECKS
+from poc.readiness.checks import CHECKS, ODDITIES
 
 FULL = """run_id,step,call_id,tool,args,output,is_error,start_time,end_time,question,outcome,input_tokens,output_tokens
 r1,1,c1,look,{},ok,false,2025-01-01T00:00:00Z,2025-01-01T00:00:01Z,what,1,10,2
@@ -159,7 +159,7 @@ def test_the_stored_assessment_is_the_same(load, workspace):
     readiness = load(without("outcome"))
     assert stored(workspace) == readiness
     assert assess(workspace).checks == readiness.checks
-    assert workspace.value("SELECT count(*) FROM findings") == len(CHECKS)
+    assert workspace.value("SELECT count(*) FROM findings") == len((*CHECKS, *ODDITIES))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
