@@ -45,24 +45,31 @@ def sources(workspace: Workspace) -> pd.DataFrame:
     )
 
 
+_REJECTS = """
+    FROM rejects r LEFT JOIN sources s USING (source_id)
+    WHERE ($source IS NULL OR contains(lower(s.path), lower($source)))
+      AND ($reason IS NULL OR contains(lower(r.reason), lower($reason)))
+"""
+
+
 def rejects(
     workspace: Workspace, *, source: str | None = None, reason: str | None = None, limit: int = 500, offset: int = 0
 ) -> pd.DataFrame:
     """One row a reject: path, place (as we counted it), reason, raw (excerpt), records (0: part of a kept run).
 
     source, reason: only those whose path or reason contains this text, in any case of letters. In the order of the
-    files; `total` is the number of all that fit.
+    files.
     """
     return workspace.frame(
-        """
-        SELECT s.path, r.place, r.reason, r.raw, r.records, count(*) OVER () AS total
-        FROM rejects r LEFT JOIN sources s USING (source_id)
-        WHERE ($source IS NULL OR contains(lower(s.path), lower($source)))
-          AND ($reason IS NULL OR contains(lower(r.reason), lower($reason)))
-        ORDER BY s.path, TRY_CAST(regexp_extract(r.place, '[0-9]+') AS BIGINT), r.rowid LIMIT $limit OFFSET $offset
-        """,
+        f"SELECT s.path, r.place, r.reason, r.raw, r.records {_REJECTS} ORDER BY s.path,"
+        " TRY_CAST(regexp_extract(r.place, '[0-9]+') AS BIGINT), r.rowid LIMIT $limit OFFSET $offset",
         {"source": source, "reason": reason, "limit": limit, "offset": offset},
     )
+
+
+def reject_count(workspace: Workspace, *, source: str | None = None, reason: str | None = None) -> int:
+    """How many rejects fit, see `rejects`."""
+    return workspace.value(f"SELECT count(*) {_REJECTS}", {"source": source, "reason": reason})
 
 
 def reject_kinds(workspace: Workspace) -> pd.DataFrame:

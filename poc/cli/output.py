@@ -148,7 +148,7 @@ def table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:
     """A table for people; an absent value is a dash."""
     result = Table(title=title, title_justify="left")
     for column in columns:
-        result.add_column(column)
+        result.add_column(column, overflow="fold")
     for row in rows:
         result.add_row(*("–" if cell is None else _as_written(str(cell)) for cell in row))
     return result

@@ -148,8 +148,8 @@ def rejects(
     """
     opened = api.open(workspace, create=False)
     found = api.frames.rejects(opened, source=source, reason=reason, limit=limit)
-    total = int(found["total"].iloc[0]) if len(found) else 0
-    found = found.drop(columns="total").astype(object)
+    total = api.frames.reject_count(opened, source=source, reason=reason)
+    found = found.astype(object)
     rows = found.where(found.notna(), None).to_dict("records")
 
     def show(console: Console) -> None:

@@ -60,9 +60,9 @@ def test_excerpts_are_text_and_nothing_else(tmp_path: Path) -> None:
     workspace = str(tmp_path / "w.duckdb")
     (tmp_path / "a.jsonl").write_text(run(1) * 20 + "[/bold] [red]\x1b[2J\x1b]0;title\x07 {\n", encoding="utf-8")
     assert CliRunner().invoke(app, ["import", str(tmp_path / "a.jsonl"), "--workspace", workspace]).exit_code == 0
-    done = CliRunner().invoke(app, ["rejects", "--workspace", workspace], env={"COLUMNS": "300"})
+    done = CliRunner().invoke(app, ["rejects", "--workspace", workspace], env={"COLUMNS": "400"})
     assert done.exit_code == 0, done.output
-    assert "[/bold]" in done.output
+    assert "[red]" in done.output
     assert "\x1b" not in done.output
     assert "\x07" not in done.output
 
