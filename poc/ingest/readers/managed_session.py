@@ -112,7 +112,8 @@ class Session:
         times = [time for event in self.events if (time := parse_time(event.processed_at)[0]) is not None]
         ordered = self.events
         if times and times[0] > times[-1]:  # newest first; the session itself goes before all
-            ordered = sorted(reversed(ordered), key=lambda event: event.agent is None)
+            turned = ordered[::-1]
+            ordered = [event for event in turned if event.agent] + [event for event in turned if not event.agent]
         back: list[Any] = [_told(event) for event in ordered if word(event.id) is not None]
         seen: set[str] = set()
         kept: list[Event] = []
