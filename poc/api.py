@@ -33,7 +33,7 @@ from poc.ingest import (
 from poc.language import Language
 from poc.models.settings import ModelSettings
 from poc.progress import ScoreSummary, Validity, score, validity
-from poc.readiness import Finding, Readiness, assess, evidence, todo_csv, todo_markdown
+from poc.readiness import Finding, Readiness, assess, evidence, run_times, runs_over_time, todo_csv, todo_markdown
 from poc.readiness import describe as readiness_lines
 from poc.readiness import findings as readiness_findings
 from poc.readiness import headline as readiness_headline
@@ -52,7 +52,7 @@ from poc.replay.experiment import (
     Plan,
     Thresholds,
 )
-from poc.report import build_report, plots
+from poc.report import build_report, plots, timelines
 from poc.report.build import document
 from poc.report.document import Document
 from poc.report.facts import read_facts
@@ -121,12 +121,15 @@ __all__ = [
     "report",
     "report_document",
     "run",
+    "run_times",
     "running_server",
+    "runs_over_time",
     "save_mapping",
     "score",
     "serve",
     "set_effect",
     "status",
+    "timelines",
     "todo_csv",
     "todo_markdown",
     "validity",

@@ -144,8 +144,8 @@ def run(workspace: Workspace, run_id: str) -> dict[str, Any]:
 
 def steps(workspace: Workspace, run_id: str) -> pd.DataFrame:
     """One row a step of one run, with its progress: step, turn, message_seq (the message that made the call), tool,
-    arguments, result, status, status_evidence, started_at, duration_s, caller, current, high_water, gain, subgoals
-    (events at this step, comma-separated).
+    arguments, result, status, status_evidence, started_at, ended_at, duration_s, caller, current, high_water, gain,
+    subgoals (events at this step, comma-separated).
     """
     _known_run(workspace, run_id)
     return workspace.frame(
@@ -156,7 +156,8 @@ def steps(workspace: Workspace, run_id: str) -> pd.DataFrame:
             FROM achievements WHERE run_id = $run GROUP BY step
         )
         SELECT s.step, s.turn, s.message_seq, s.tool, coalesce(s.arguments::VARCHAR, s.arguments_raw) AS arguments,
-               s.result, s.status, s.status_evidence, s.started_at, s.duration_s, s.caller,
+               s.result, s.status, s.status_evidence, s.started_at, s.ended_at, s.duration_s,
+               s.caller,
                p.current, p.high_water, p.gain, e.subgoals
         FROM steps s
         LEFT JOIN progress p ON p.run_id = s.run_id AND p.step = s.step
@@ -176,15 +177,20 @@ def messages(workspace: Workspace, run_id: str) -> pd.DataFrame:
 
 
 def tools(workspace: Workspace) -> pd.DataFrame:
-    """One row a tool: tool, effect (read, write, irreversible), effect_is_guess, origin of its schema, calls,
-    error_share (0..1), median_duration_s.
+    """One row a tool that the agent called: tool, effect (read, write, irreversible), effect_is_guess, origin of its
+    schema, calls, errors, no_result (calls without any answer), error_share (errors of the calls that were answered,
+    0..1), timed (calls whose duration is known), median_duration_s and p95_duration_s (of those).
     """
     return workspace.frame(
         """
         SELECT s.tool, any_value(t.effect) AS effect, any_value(t.effect_is_guess) AS effect_is_guess,
-               any_value(t.origin) AS origin, count(*) AS calls, avg((s.status = 'error')::INTEGER) AS error_share,
-               median(s.duration_s) AS median_duration_s
-        FROM steps s LEFT JOIN tools t USING (tool) GROUP BY s.tool ORDER BY calls DESC, s.tool
+               any_value(t.origin) AS origin, count(*) AS calls, count_if(s.status = 'error') AS errors,
+               count_if(s.status = 'no_result') AS no_result,
+               avg((s.status = 'error')::INTEGER) FILTER (s.status <> 'no_result') AS error_share,
+               count(s.duration_s) AS timed, median(s.duration_s) AS median_duration_s,
+               quantile_cont(s.duration_s, 0.95) AS p95_duration_s
+        FROM steps s LEFT JOIN tools t USING (tool) WHERE s.caller <> 'user'
+        GROUP BY s.tool ORDER BY calls DESC, s.tool
         """
     )
 

@@ -18,15 +18,13 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from poc.language import Language
+from poc.report.canvas import AXIS, STATUS_COLOURS, blank, style
 from poc.report.numbers import DASH, decimal, known, percent, points, ratio, seconds, whole
 from poc.report.wording import arm_name, say
 
 ARM_COLOURS = {"none": "#7f8794", "plan": "#c98500", "progress": "#2b7bd6"}
 OTHER_COLOURS = ("#b4619f", "#1f9e89", "#d1603d", "#8467c4")
-STATUS_COLOURS = {"met": "#1a8f5a", "broken": "#d0432b", "open": "#b07900", "off": "#7f8794"}
 STATUS_SYMBOLS = {"met": "circle", "broken": "x", "open": "diamond", "off": "circle-open"}
-_GRID = "rgba(127, 135, 148, 0.25)"
-_AXIS = "rgba(127, 135, 148, 0.8)"
 
 
 def colour(arm: str, arms: Sequence[str] = ()) -> str:
@@ -42,7 +40,7 @@ def success_by_arm(frame: pd.DataFrame, language: Language = "en") -> go.Figure:
 
     frame: arm, success, low, high (0..1, NULL where unknown), tasks, trials.
     """
-    figure = _blank(height=90 + 52 * max(1, len(frame)))
+    figure = blank(height=90 + 52 * max(1, len(frame)))
     arms = list(frame["arm"])
     for row in frame.iloc[::-1].to_dict("records"):
         label = _wrapped(arm_name(row["arm"], language), say("plot.n_trials", language, n=whole(row["trials"])))
@@ -66,7 +64,7 @@ def criteria_forest(frame: pd.DataFrame, language: Language = "en") -> go.Figure
     """
     rows = frame.to_dict("records")
     figure = make_subplots(rows=max(1, len(rows)), cols=1, vertical_spacing=min(0.2, 0.66 / max(1, len(rows))))
-    _style(figure, height=60 + 116 * max(1, len(rows)))
+    style(figure, height=60 + 116 * max(1, len(rows)))
     for number, row in enumerate(rows, start=1):
         unit = row["unit"]
         scale = 100 if unit == "points" else 1
@@ -115,7 +113,7 @@ def token_split(parts: Sequence[tuple[str, float | None, str]], language: Langua
 
     parts: (label, tokens, measure) with measure absolute, relative or total, in the order of the walk.
     """
-    figure = _blank(height=90 + 44 * max(1, len(parts)))
+    figure = blank(height=90 + 44 * max(1, len(parts)))
     known_parts = [part for part in parts if part[1] is not None]
     ends = _walk(known_parts)
     figure.add_trace(
@@ -127,7 +125,7 @@ def token_split(parts: Sequence[tuple[str, float | None, str]], language: Langua
             text=[decimal(value, 0, sign=measure == "relative") for _, value, measure in known_parts],
             textposition="auto",
             cliponaxis=False,
-            connector={"line": {"color": _AXIS, "width": 1, "dash": "dot"}},
+            connector={"line": {"color": AXIS, "width": 1, "dash": "dot"}},
             increasing={"marker": {"color": "#d1603d"}},
             decreasing={"marker": {"color": "#1f9e89"}},
             totals={"marker": {"color": "#7f8794"}},
@@ -146,7 +144,7 @@ def latency_distribution(frame: pd.DataFrame, language: Language = "en") -> go.F
 
     frame: arm, n, p05, p25, median, p75, p95 (seconds of model time per trial, without backoff).
     """
-    figure = _blank(height=90 + 56 * max(1, len(frame)))
+    figure = blank(height=90 + 56 * max(1, len(frame)))
     arms = list(frame["arm"])
     for row in frame.iloc[::-1].dropna(subset=["median"]).to_dict("records"):
         label = _wrapped(arm_name(row["arm"], language), say("plot.n_trials", language, n=whole(row["n"])))
@@ -171,7 +169,7 @@ def progress_over_steps(frame: pd.DataFrame, language: Language = "en") -> go.Fi
 
     frame: arm, step (from 1; 0 is the start), progress, low, high (0..1), trials.
     """
-    figure = _blank(height=340)
+    figure = blank(height=340)
     arms = list(dict.fromkeys(frame["arm"]))
     dashes = dict(zip(arms, ("dot", "dash", "solid", "dashdot", "longdash"), strict=False))
     for arm in arms:
@@ -211,7 +209,7 @@ def readiness_bars(frame: pd.DataFrame, language: Language = "en") -> go.Figure:
     frame: label, present, total, level (ok, gap, missing).
     """
     levels = {"ok": "met", "gap": "open", "missing": "broken"}
-    figure = _blank(height=70 + 26 * max(1, len(frame)))
+    figure = blank(height=70 + 26 * max(1, len(frame)))
     share = [100 * p / t if t else None for p, t in zip(frame["present"], frame["total"], strict=True)]
     figure.add_trace(
         go.Bar(
@@ -234,7 +232,7 @@ def progress_by_outcome(frame: pd.DataFrame, language: Language = "en") -> go.Fi
 
     frame: as `poc.frames.progress_by_outcome`; an outcome of at least 0.5 counts as success, NULL stays apart.
     """
-    figure = _blank(height=330)
+    figure = blank(height=330)
     groups = (
         ("plot.failed", frame["outcome"] < 0.5, "#d1603d"),
         ("plot.succeeded", frame["outcome"] >= 0.5, "#1a8f5a"),
@@ -261,7 +259,7 @@ def run_progress(frame: pd.DataFrame, language: Language = "en") -> go.Figure:
 
     frame: step (from 0), tool, current, high_water (0..1), subgoals (events at the step or NULL).
     """
-    figure = _blank(height=280)
+    figure = blank(height=280)
     steps = [step + 1 for step in frame["step"]]
     events = [f" · {event}" if known(event) else "" for event in frame["subgoals"]]
     hover = [html.escape(f"{tool}{event}") for tool, event in zip(frame["tool"], events, strict=True)]
@@ -284,7 +282,7 @@ def subgoal_rates(frame: pd.DataFrame, language: Language = "en") -> go.Figure:
 
     frame: title, runs (assigned), achieved.
     """
-    figure = _blank(height=80 + 30 * max(1, len(frame)))
+    figure = blank(height=80 + 30 * max(1, len(frame)))
     share = [100 * a / n if n else None for a, n in zip(frame["achieved"], frame["runs"], strict=True)]
     figure.add_trace(
         go.Bar(
@@ -299,34 +297,6 @@ def subgoal_rates(frame: pd.DataFrame, language: Language = "en") -> go.Figure:
     )
     figure.update_xaxes(title_text=say("plot.achieved_axis", language), range=[0, 100], ticksuffix="%")
     figure.update_yaxes(autorange="reversed")
-    return figure
-
-
-def _blank(height: int) -> go.Figure:
-    return _style(go.Figure(), height)
-
-
-def _style(figure: go.Figure, height: int) -> go.Figure:
-    figure.update_layout(
-        template="none",
-        height=height,
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        margin={"l": 8, "r": 24, "t": 16, "b": 8},
-        showlegend=False,
-        dragmode=False,
-        hoverlabel={"namelength": -1},
-        font={
-            "size": 13,
-            "family": "system-ui, -apple-system, 'Segoe UI', 'Hiragino Sans', 'Noto Sans CJK JP', sans-serif",
-        },
-    )
-    figure.update_xaxes(
-        gridcolor=_GRID, linecolor=_AXIS, zerolinecolor=_AXIS, automargin=True, fixedrange=True, title_font_size=13
-    )
-    figure.update_yaxes(
-        gridcolor=_GRID, linecolor=_AXIS, zerolinecolor=_AXIS, automargin=True, fixedrange=True, title_font_size=13
-    )
     return figure
 
 
