@@ -10,13 +10,16 @@ import streamlit as st
 from poc import api
 from poc.ui import show
 from poc.ui.reads import read
-from poc.ui.show import Mood, empty, in_percent, percent_column, plain
+from poc.ui.runs import RUN_KEY
+from poc.ui.show import Mood, empty, in_percent, number, percent_column, plain
 from poc.ui.stages import PAGES
 from poc.ui.words import language, named, say
 
 _MOODS: dict[str, Mood] = {"READY": "green", "PARTIAL": "orange", "NOT READY": "red"}
 _ICONS = {"READY": ":material/check_circle:", "PARTIAL": ":material/error:", "NOT READY": ":material/cancel:"}
 _EFFECTS = ("read", "write", "irreversible")
+_SEVERITIES: dict[str, Mood] = {"stops": "red", "limits": "orange", "note": "gray"}
+_CASES = 200
 
 
 def level(workspace: api.Workspace) -> api.Readiness | None:
@@ -84,23 +87,102 @@ def checks(found: api.Readiness) -> None:
         )
 
 
-def gaps(found: api.Readiness) -> None:
-    """What each gap blocks later, and how it is closed; the worst first."""
+def gaps(workspace: api.Workspace, found: api.Readiness) -> None:
+    """Each gap and oddity, the worst first: what it blocks, how it is closed, what is behind it; all as a list."""
     st.subheader(say("readiness.gaps"), anchor=False)
-    lines = api.readiness_lines(found, language())
-    open_ones = [pair for pair in zip(found.checks, lines, strict=True) if pair[0].level != "ok"]
-    if not open_ones:
+    listed = api.readiness_findings(found, language())
+    if not listed:
         st.caption(f":green[:material/check_circle:] {say('readiness.no_gaps')}")
-    for check, line in sorted(open_ones, key=lambda pair: pair[0].level != "missing"):
+        return
+    _todo(workspace, found)
+    for finding in listed:
         with st.container(border=True):
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.markdown(f"**{plain(line.title)}**", width="content")
-                st.badge(line.level, color="red" if check.level == "missing" else "orange")
-                st.markdown(f":small[:gray[{plain(line.count)}]]", width="content")
+                st.markdown(f"**{plain(finding.title)}**", width="content")
+                st.badge(finding.severity_name, color=_SEVERITIES[finding.severity])
+                st.markdown(f":small[:gray[{plain(finding.count)}]]", width="content")
             st.markdown(
-                f":gray[{say('readiness.blocks')}] {plain(line.blocks)}  \n"
-                f":gray[{say('readiness.remedy')}] {plain(line.remedy)}"
+                f":gray[{say('readiness.blocks')}] {plain(finding.blocks)}  \n"
+                f":gray[{say('readiness.remedy')}] {plain(finding.remedy)}"
             )
+            _behind(workspace, finding)
+
+
+def _todo(workspace: api.Workspace, found: api.Readiness) -> None:
+    """The findings for the team that owns the logs, to be taken along."""
+    st.caption(say("readiness.todo_text"))
+    with st.container(horizontal=True):
+        st.download_button(
+            say("readiness.todo_markdown"),
+            lambda: api.todo_markdown(workspace, found, language()),
+            file_name="logging-todo.md",
+            mime="text/markdown",
+            icon=":material/checklist:",
+        )
+        st.download_button(
+            say("readiness.todo_csv"),
+            lambda: api.todo_csv(workspace, found, language()).encode("utf-8-sig"),
+            file_name="logging-todo.csv",
+            mime="text/csv",
+            icon=":material/table:",
+        )
+
+
+def _behind(workspace: api.Workspace, finding: api.Finding) -> None:
+    """A good record, and the cases: choosing one opens its run."""
+    with st.expander(say("readiness.example")):
+        st.code(finding.example, language="json", wrap_lines=True)
+    if not finding.cases or not st.toggle(say("readiness.show_cases"), key=f"cases-{finding.check_id}"):
+        return
+    rows = read(api.evidence, workspace, finding.check_id, limit=_CASES)
+    event = st.dataframe(
+        rows,
+        hide_index=True,
+        placeholder=show.DASH,
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"evidence-{finding.check_id}",
+        column_order=["native_id", "step", "tool", "status", "other", "seconds", "excerpt", "path"],
+        column_config={
+            "native_id": say("column.native_id"),
+            "step": say("column.step"),
+            "tool": say("column.tool"),
+            "status": say("column.status"),
+            "other": say("column.other_step"),
+            "seconds": st.column_config.NumberColumn(say("column.seconds"), format="%.2f"),
+            "excerpt": st.column_config.TextColumn(say("column.raw"), width="large"),
+            "path": say("column.file"),
+        },
+    )
+    if finding.cases > len(rows):
+        st.caption(say("readiness.more_cases", shown=number(len(rows)), n=number(finding.cases)))
+    picked = event["selection"]["rows"]
+    if picked:
+        st.page_link(
+            PAGES["data"],
+            label=say("progress.read_run"),
+            icon=":material/menu_book:",
+            query_params={RUN_KEY: str(rows["run_id"].iloc[picked[0]])},
+        )
+
+
+def parts(workspace: api.Workspace, found: api.Readiness) -> None:
+    """How far each check holds in each file and for each tool; only what is not ok somewhere."""
+    titles = {line.check_id: line.title for line in api.readiness_findings(found, language())}
+    for by, label in (("source", "readiness.by_source"), ("tool", "readiness.by_tool")):
+        rows = read(api.readiness_shares, workspace, by)
+        rows = rows[rows["check_id"].isin(list(titles))]
+        name = "path" if by == "source" else "tool"
+        if rows.empty or rows[name].nunique() < 2:
+            continue
+        with st.expander(say(label)):
+            wide = rows.assign(check=rows["check_id"].map(titles)).pivot_table(
+                index=name, columns="check", values="share", aggfunc="min", sort=False
+            )
+            if by == "source":
+                wide.index = [str(path).rsplit("/", 1)[-1] for path in wide.index]
+            shown = (wide * 100).reset_index(names=say("column.file" if by == "source" else "column.tool"))
+            show.table(shown, column_config={check: percent_column(check) for check in wide.columns})
 
 
 def tools(workspace: api.Workspace) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 from poc import api
 from poc.ui import show
 from poc.ui.reads import read
-from poc.ui.show import empty, moment_column, number
+from poc.ui.show import DASH, empty, moment_column, number
 from poc.ui.words import say
 
-_MOST = 500
+_A_PAGE = 50
+_MOST = 100_000
+"""Rejects that a saved file holds at most."""
 
 
 def table(workspace: api.Workspace) -> None:
@@ -46,9 +50,29 @@ def rejects(workspace: api.Workspace) -> None:
         st.caption(f":green[:material/check_circle:] {say('data.no_rejects')}")
         return
     st.markdown(say("data.rejects_text", n=number(total)))
-    rows = read(api.frames.rejects, workspace, limit=_MOST)
-    show.table(
+    kinds = read(api.frames.reject_kinds, workspace)
+    files, reasons = st.columns(2)
+    names = sorted({str(path) for path in kinds["path"].dropna()})
+    source = files.selectbox(
+        say("column.file"), ["", *names], format_func=lambda path: Path(path).name or say("data.all"), key="reject-file"
+    )
+    listed = kinds[kinds["path"] == source] if source else kinds
+    reason = reasons.selectbox(
+        say("column.reason"),
+        ["", *dict.fromkeys(listed["kind"])],
+        format_func=lambda kind: kind or say("data.all"),
+        key=f"reject-reason-{source}",
+    )
+    chosen = {"source": source or None, "reason": reason or None}
+    matching = read(api.frames.reject_count, workspace, **chosen)
+    pages = max(1, -(-matching // _A_PAGE))
+    place = st.empty()
+    page = st.pagination(pages, key=f"reject-page-{source}-{reason}") if pages > 1 else 1
+    rows = read(api.frames.rejects, workspace, **chosen, limit=_A_PAGE, offset=(page - 1) * _A_PAGE)
+    place.dataframe(
         rows,
+        hide_index=True,
+        placeholder=DASH,
         column_order=["place", "reason", "raw", "path"],
         column_config={
             "place": say("column.place"),
@@ -57,5 +81,13 @@ def rejects(workspace: api.Workspace) -> None:
             "path": say("column.file"),
         },
     )
-    if total > len(rows):
-        st.caption(say("data.rejects_more", n=number(len(rows))))
+    st.download_button(
+        say("data.rejects_save"),
+        lambda: read(api.frames.rejects, workspace, **chosen, limit=_MOST).to_csv(index=False).encode("utf-8-sig"),
+        file_name="rejects.csv",
+        mime="text/csv",
+        icon=":material/save:",
+        key="rejects-save",
+    )
+    if matching > _MOST:
+        st.caption(say("data.rejects_more", n=number(_MOST)))

@@ -301,3 +301,36 @@ def test_a_path_that_is_not_there_is_an_error_in_words(fresh):
     app.run()
     assert not app.exception
     assert "/nowhere/log.jsonl" in app.error[0].value.replace("\\", "")
+
+
+def test_rejects_are_browsed_by_reason(fresh, tmp_path):
+    log = tmp_path / "log.jsonl"
+    good = '{"messages": [{"role": "user", "content": "hi"}]}'
+    log.write_text("\n".join([good, "broken", '{"messages": []}', good, "{", *["[]"] * 60]))
+    api.import_logs(api.open(fresh), log)
+    app = fine(open_page("data"))
+    assert "Every record" in texts(app) or app.selectbox(key="reject-reason-").value == ""
+    reason = app.selectbox(key="reject-reason-")
+    empty = next(option for option in reason.options if option.startswith("an empty list"))
+    reason.set_value(empty).run()
+    shown = next(element.value for element in app.dataframe if "place" in element.value.columns)
+    assert set(shown["reason"].str.startswith("an empty list")) == {True}
+    assert len(shown) == 50  # a page of 60
+
+
+def test_a_finding_shows_the_steps_behind_it(fresh, tmp_path):
+    log = tmp_path / "calls.jsonl"
+    log.write_text(
+        "".join(
+            f'{{"run_id": "r{n // 4}", "tool": "look", "args": {{"n": 1}}, "output": "ok", "question": "q"}}\n'
+            for n in range(8)
+        )
+    )
+    api.import_logs(api.open(fresh), log)
+    app = fine(open_page("readiness"))
+    labels = [button.proto.label for button in app.get("download_button")]
+    assert labels[:2] == ["To-do list (Markdown)", "To-do list (CSV)"]
+    app.toggle(key="cases-repeat_at_once").set_value(True).run()
+    cases = next(element.value for element in fine(app).dataframe if "excerpt" in element.value.columns)
+    assert cases["step"].tolist() == [1, 2, 3, 1, 2, 3]
+    assert set(cases["excerpt"]) == {'{"n": 1}'}

@@ -7,5 +7,6 @@ with page("readiness") as workspace:
     found = readiness.level(workspace)
     if found is not None:
         readiness.checks(found)
-        readiness.gaps(found)
+        readiness.gaps(workspace, found)
+        readiness.parts(workspace, found)
     readiness.tools(workspace)
